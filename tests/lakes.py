@@ -1,7 +1,11 @@
 """State tables of a lakehouse written without Spark, for tests of what reads them so."""
 
+import sys
+from collections import Counter
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
+import deltalake
 import pyarrow as pa
 from deltalake import write_deltalake
 
@@ -84,3 +88,29 @@ def rejected(source: str, kind: str, **fields) -> dict:
         "raw": b"abc",
         "batch_id": 1,
     } | fields
+
+
+def reads(monkeypatch) -> Counter:
+    """How often each table is opened to be read, and each query asked of one, from now on."""
+    counted, asked_of, builders = Counter[str](), dict[int, str](), []
+    opening, registering = deltalake.DeltaTable.__init__, deltalake.QueryBuilder.register
+    asking = deltalake.QueryBuilder.execute
+
+    def opened(self, place, *given, **named):
+        counted[".".join(Path(place).parts[-2:])] += sys._getframe(1).f_code.co_filename.endswith("/snapshots.py")
+        opening(self, place, *given, **named)
+
+    def registered(self, name, table):
+        builders.append(self)  # no other one gets its id
+        asked_of.setdefault(id(self), ".".join(Path(table.table_uri).parts[-2:]))
+        return registering(self, name, table)
+
+    def asked(self, query):
+        if " from rows" in query:
+            counted[f"{asked_of.get(id(self), id(self))}: {query.strip()}"] += 1  # a builder of before has its id alone
+        return asking(self, query)
+
+    monkeypatch.setattr(deltalake.DeltaTable, "__init__", opened)
+    monkeypatch.setattr(deltalake.QueryBuilder, "register", registered)
+    monkeypatch.setattr(deltalake.QueryBuilder, "execute", asked)
+    return counted

@@ -46,7 +46,7 @@ def change(trail: Trail, second: int, number: int, name: str, operation: str = "
 
 def land(project) -> None:
     """What a run of bronze does, without Spark."""
-    plan = bronze.plan_batch(project, list(project.sources.values()), bronze.landed(project))
+    plan = bronze.plan_batch(project, list(project.sources.values()), bronze.History(project))
     for row in plan.files:
         source = project.sources[row["source"]]
         lakes.write(project, "bronze.files", row)
@@ -186,11 +186,11 @@ def test_a_rotated_log_is_refused_and_both_messages_name_the_way_that_works(tmp_
     why = anew(tmp_path, LINES, first, second, "1.jsonl")
     assert why.endswith(REMEDY) and "give it a name of its own: `inlet run` reads it then" in why
     project = projects.config.load(tmp_path)
-    [row] = bronze.plan_batch(project, list(project.sources.values()), bronze.landed(project)).files
+    [row] = bronze.plan_batch(project, list(project.sources.values()), bronze.History(project)).files
     remedy = json.loads(row["problem"])["remedy"]
     assert remedy.endswith("If it is another one under an old name, as of a rotated log, give it a name of its own")
     (tmp_path / "landing" / "feed" / "1.jsonl").rename(tmp_path / "landing" / "feed" / "2.jsonl")
-    [row] = bronze.plan_batch(project, list(project.sources.values()), bronze.landed(project)).files
+    [row] = bronze.plan_batch(project, list(project.sources.values()), bronze.History(project)).files
     assert (row["path"], row["problem"]) == ("landing/feed/2.jsonl", None)
 
 

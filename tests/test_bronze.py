@@ -80,7 +80,7 @@ def deliver(project, data: bytes, name: str = NAME, age_minutes: float = 0) -> N
 
 
 def plan(project, before=()):
-    return bronze.plan_batch(project, list(project.sources.values()), list(before))
+    return bronze.plan_batch(project, list(project.sources.values()), bronze.History(project, before))
 
 
 def test_a_whole_file_is_planned_with_its_hash(project):
@@ -754,7 +754,7 @@ def test_a_file_of_a_store_that_tells_no_time_never_settles_by_time(tmp_path):
         "whole",
     }
     assert (first.held, first.waiting) == (waits, {})
-    later = bronze.plan_batch(project, list(project.sources.values()), first.files, now=1e12)
+    later = bronze.plan_batch(project, list(project.sources.values()), bronze.History(project, first.files), now=1e12)
     assert (later.files, later.held) == ([], waits)
     earlier = [row | {"modified_at": dt.datetime(1970, 1, 1)} for row in first.files]  # as Inlet wrote it before
     assert (plan(project, earlier).files, plan(project, earlier).held) == ([], waits)
@@ -1030,13 +1030,13 @@ def test_bytes_out_equal_bytes_in_and_a_crash_between_plan_and_units_is_healed(s
     project = projects.make(tmp_path, sources={"bronze_depot": projects.DEPOT}, lakehouse=lakehouse)
     data = extract(projects.item_records(1, 500))
     deliver(project, data)
-    new = plan(project, bronze.landed(project))
+    new = plan(project, bronze.History(project).readings())
     write, landing.write_units = landing.write_units, lambda *_: None
     try:
         bronze.land(project, spark, new)  # dies after the plan
     finally:
         landing.write_units = write
-    before = [row for row in bronze.landed(project) if row["batch_id"] == new.batch_id]
+    before = [row for row in bronze.History(project).readings() if row["batch_id"] == new.batch_id]
     assert bronze.unfinished(before, set()) == [new.batch_id]
     for _ in range(2):  # the second time changes nothing
         bronze.write_units(project, spark, bronze.Plan(new.batch_id, before))
@@ -1046,8 +1046,8 @@ def test_bytes_out_equal_bytes_in_and_a_crash_between_plan_and_units_is_healed(s
     assert b"".join(row.bytes for row in rows) == data
     assert [row.sha256 for row in rows] == [hashlib.sha256(row.bytes).hexdigest() for row in rows]
     assert (
-        not isinstance(plan(project, bronze.landed(project)), Reject)
-        and plan(project, bronze.landed(project)).files == []
+        not isinstance(plan(project, bronze.History(project).readings()), Reject)
+        and plan(project, bronze.History(project).readings()).files == []
     )
 
 
@@ -1068,7 +1068,7 @@ def test_hostile_names_are_landed_as_they_are_and_what_changed_after_its_plan_is
         qlik.write_parquet(qlik.rows([name.encode()], "t", offset=number), shop / name)
     (depot / HOSTILE[1]).write_bytes(extract(projects.item_records(1, 2)))
     (depot / NAME).write_bytes(extract(projects.item_records(1, 2)))
-    new = plan(project, bronze.landed(project))
+    new = plan(project, bronze.History(project).readings())
     qlik.write_parquet(qlik.rows([b"other"], "t", offset=90), shop / names[0])
     (depot / NAME).unlink()
     counting_on_it = plan(project, new.files)  # what a run plans that has yet to finish this batch
@@ -1084,14 +1084,16 @@ def test_hostile_names_are_landed_as_they_are_and_what_changed_after_its_plan_is
     assert block.unit_id == f"hostile_depot/landing/depot/{HOSTILE[1]}@0"
     problems = {
         row["path"]: json.loads(row["problem"])
-        for row in bronze.landed(project)
+        for row in bronze.History(project).readings()
         if row["batch_id"] == new.batch_id and row["problem"]
     }
     assert {path: (problem["kind"], problem["found"][:7]) for path, problem in problems.items()} == {
         f"landing/[shop]/{names[0]}": ("file_rewritten", "sha-256"),
         f"landing/depot/{NAME}": ("file_rewritten", "no file"),
     }
-    assert [row["path"] for row in plan(project, bronze.landed(project)).files] == [f"landing/[shop]/{names[0]}"]
+    assert [row["path"] for row in plan(project, bronze.History(project).readings()).files] == [
+        f"landing/[shop]/{names[0]}"
+    ]
     running._bronze(
         project,
         spark,
@@ -1104,7 +1106,7 @@ def test_hostile_names_are_landed_as_they_are_and_what_changed_after_its_plan_is
             "select value from bronze.messages where source = 'hostile_shop' and offset = 90"
         ).collect()
     ] == [b"other"]
-    assert plan(project, bronze.landed(project)).files == []
+    assert plan(project, bronze.History(project).readings()).files == []
     assert [spark.sql(f"select {literal(text)}").first()[0] for text in HOSTILE] == HOSTILE
 
 

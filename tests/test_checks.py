@@ -584,10 +584,10 @@ def test_what_no_passed_check_has_seen_is_owed(project, tmp_path):
     assert checks.unchecked(project, "silver") == {}
     write(
         "silver.batches",
-        "source string, batch_id bigint, tables strings",
-        ("s", 1, ["T.PARCELS"]),
-        ("s", 2, ["T.PARCELS"]),
-        ("s", 3, []),
+        "source string, batch_id bigint, tables strings, finished_at timestamp",
+        ("s", 1, ["T.PARCELS"], None),
+        ("s", 2, ["T.PARCELS"], None),
+        ("s", 3, [], None),
     )
     at = [datetime.fromtimestamp(seconds, UTC) for seconds in (1, 10, 30)]
     applied = "table_name string, source string, through_batch_id bigint, applied_at timestamp"

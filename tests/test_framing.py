@@ -79,7 +79,7 @@ def test_a_file_whose_codec_needs_no_context_goes_on_where_it_was(tmp_path, monk
     file.parent.mkdir()
     for text in ("TITLE\none\n", "TITLE\none\ntwo\n"):
         file.write_text(text)
-        [row] = bronze.plan_batch(project, list(project.sources.values()), landed).files
+        [row] = bronze.plan_batch(project, list(project.sources.values()), bronze.History(project, landed)).files
         kept += [(block["bytes"], block["context"]) for block in blocks.units_of(project, row)]
         landed.append(row)
     assert kept == [(b"TITLE\none\n", "{}"), (b"two\n", "{}")]

@@ -146,7 +146,7 @@ def bring(spark, here, streams: dict, first: int = 0, end: str = "", lives: dict
             if live_place == place:
                 lives[table, place] = found_live(spark, table)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(build, "SMALL_CHANGES", 0 if place in LARGE else build.SMALL_CHANGES)
+            patch.setattr(build, "SMALL_CHANGES", -1 if place in LARGE else build.SMALL_CHANGES)
             build_gold(here, spark, [table for table, of_table in batch.items() if of_table])
 
 

@@ -98,7 +98,7 @@ def test_a_crash_between_any_two_steps_heals_on_the_next_run(spark, here, name, 
     heals it, folds the next batch, and dies in its turn."""
     is_small = name == "crashed_small"
     if not is_small:
-        monkeypatch.setattr(build, "SMALL_CHANGES", 0)
+        monkeypatch.setattr(build, "SMALL_CHANGES", -1)
     tables = {"gold.applied" if step == "applied" else f"gold.{name}__{step}": done for step, done in STEPS.items()}
     crashes = [
         (1, False),
@@ -307,7 +307,7 @@ def test_changes_are_read_once_the_ledger_has_their_batch_and_nothing_new_is_not
 
 @pytest.mark.proof
 def test_a_batch_in_order_reads_only_the_range_of_its_keys(spark, here, monkeypatch):
-    monkeypatch.setattr(build, "SMALL_CHANGES", 0)  # small tables are read and written whole
+    monkeypatch.setattr(build, "SMALL_CHANGES", -1)  # small tables are read and written whole
     keys = [
         (region, item) for region in ("", "${env:HOME}", "a'b", "a\\", "a\\'b", "nörd", "z") for item in range(-3, 4)
     ]

@@ -52,7 +52,7 @@ def deliver(tmp_path, number: int, *records: tuple) -> None:
 
 
 def run(project, spark) -> dict:
-    plan = bronze.plan_batch(project, list(project.sources.values()), bronze.landed(project))
+    plan = bronze.plan_batch(project, list(project.sources.values()), bronze.History(project))
     bronze.land(project, spark, plan)
     return silver.run(project, spark, plan.batch_id)
 

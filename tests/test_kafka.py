@@ -297,7 +297,7 @@ def test_a_source_without_its_broker_stops_no_other(broker, topic, tmp_path, mon
         for name, servers in (("here", broker.servers), ("away", "127.0.0.1:9"))
     }
     project = projects.make(tmp_path, sources)
-    plan = bronze.plan_batch(project, list(project.sources.values()), [])
+    plan = bronze.plan_batch(project, list(project.sources.values()), bronze.History(project, []))
     assert [row["source"] for row in plan.files] == ["here"]
     assert [(name, type(error)) for name, error in plan.unlisted.items()] == [("away", TryAgain)]
     assert [row["source"] for row in status(project)["sources that cannot be listed"]] == ["away"]
@@ -387,7 +387,7 @@ def test_a_batch_without_a_message_is_a_batch(spark, shop, broker, topic):
 @pytest.mark.proof
 def test_a_planned_range_that_expires_before_it_lands_is_planned_anew(spark, shop, broker, admin, topic):
     send(broker, topic, [insert(1), insert(2)])
-    plan = bronze.plan_batch(shop, list(shop.sources.values()), bronze.landed(shop))
+    plan = bronze.plan_batch(shop, list(shop.sources.values()), bronze.History(shop))
     expired(admin, topic, 1)
     bronze.land(shop, spark, plan)
     assert units(spark, topic) == []

@@ -182,7 +182,7 @@ def test_a_gap_is_a_reject_though_the_range_behind_it_is_set_aside(spark, shop, 
     run_silver(shop)
     send(broker, topic, [insert(n) for n in range(2, 7)])  # offsets 1 to 5
     expired(admin, topic, 3)  # 1 and 2 are lost
-    plan = bronze.plan_batch(shop, list(shop.sources.values()), bronze.landed(shop))
+    plan = bronze.plan_batch(shop, list(shop.sources.values()), bronze.History(shop))
     expired(admin, topic, 4)  # and 3, before it lands
     bronze.land(shop, spark, plan)
     run_silver(shop)
@@ -190,7 +190,7 @@ def test_a_gap_is_a_reject_though_the_range_behind_it_is_set_aside(spark, shop, 
     rejects = spark.sql(f"select kind, expected, found from silver.rejects where source = '{topic}'").collect()
     gaps = sorted((row.expected, row.found) for row in rejects if row.kind == "offsets_missing")
     assert [expected for expected, _ in gaps] == ["offset 1", "offset 3"]
-    spans = [json.loads(row["context"]).get("offsets", {}).get(f"{topic}/0") for row in bronze.landed(shop)]
+    spans = [json.loads(row["context"]).get("offsets", {}).get(f"{topic}/0") for row in bronze.History(shop).readings()]
     assert not messages._overlap(sorted(filter(None, spans)))  # else each later batch is joined with all messages
 
 

@@ -311,7 +311,7 @@ def land(spark, here, number: int, messages: list[tuple[str, bytes]]) -> int:
     qlik.write_parquet(
         [r | {"offset": 100 * number + n} for n, r in enumerate(rows)], here.root / "landing" / f"{number}.parquet"
     )
-    new = bronze.plan_batch(here, list(here.sources.values()), bronze.landed(here))
+    new = bronze.plan_batch(here, list(here.sources.values()), bronze.History(here))
     bronze.land(here, spark, new)
     silver.run(here, spark, new.batch_id)
     return new.batch_id

@@ -405,7 +405,7 @@ def ran(spark, lakehouse, tmp_path_factory) -> SimpleNamespace:
     project = make_project(root, lakehouse, sources)
     for batch in range(NUM_BATCHES):
         shutil.copytree(root / "delivery" / str(batch), root / "landing", dirs_exist_ok=True)
-        new = bronze.plan_batch(project, list(project.sources.values()), bronze.landed(project))
+        new = bronze.plan_batch(project, list(project.sources.values()), bronze.History(project))
         bronze.land(project, spark, new)
         silver.run(project, spark, new.batch_id)
         gold.run(project, spark, gold.pending(project))

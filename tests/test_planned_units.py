@@ -66,7 +66,7 @@ def test_a_piece_is_read_again_as_it_was_planned(tmp_path, monkeypatch, seed):
                 watched.setattr(
                     "inlet.bronze.file_rows.apart", lambda call, *paths: call()
                 )  # in this process, to be seen
-                files = bronze.plan_batch(project, list(project.sources.values()), rows).files
+                files = bronze.plan_batch(project, list(project.sources.values()), bronze.History(project, rows)).files
             rows += [row | {"landed_at": None} for row in files]
             units = [unit for row in files if not row["problem"] for unit in blocks.units_of(project, row)]
             told = [(unit["file_offset"], unit["bytes"], json.loads(unit["context"])) for unit in units]

@@ -384,7 +384,7 @@ def make_project(root: Path, lakehouse: str, sources: dict):
 
 def run(project, spark) -> None:
     """One run without its checks."""
-    new = bronze.plan_batch(project, list(project.sources.values()), bronze.landed(project))
+    new = bronze.plan_batch(project, list(project.sources.values()), bronze.History(project))
     bronze.land(project, spark, new)
     silver.run(project, spark, new.batch_id)
     gold.run(project, spark, gold.pending(project))

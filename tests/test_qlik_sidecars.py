@@ -70,7 +70,7 @@ def parquet(first: int, num: int) -> bytes:
 
 
 def planned(project, before: list[dict]) -> bronze.Plan:
-    found = bronze.plan_batch(project, list(project.sources.values()), before)
+    found = bronze.plan_batch(project, list(project.sources.values()), bronze.History(project, before))
     before.extend(row | {"landed_at": None} for row in found.files)
     return found
 
@@ -466,8 +466,8 @@ def test_a_load_whose_files_have_the_names_of_an_earlier_one_is_another_load(tmp
 
 def kept(project, before: list[dict]) -> bronze.Plan:
     """What a run plans; it keeps what is listed."""
-    plan = bronze.plan_batch(project, list(project.sources.values()), before)
-    purged.keep(project, plan, before)
+    plan = bronze.plan_batch(project, list(project.sources.values()), bronze.History(project, before))
+    purged.keep(project, plan, bronze.History(project, before))
     before.extend(row | {"landed_at": None} for row in plan.files)
     return plan
 

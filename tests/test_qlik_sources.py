@@ -40,7 +40,7 @@ def run(project, spark, messages: list[dict], number: int) -> int:
     """Land and decode messages, and what rejects are due. Out: the last batch."""
     [name] = project.sources
     qlik.write_parquet(messages, project.root / "landing" / name / f"{number}.parquet")
-    new = bronze.plan_batch(project, list(project.sources.values()), bronze.landed(project))
+    new = bronze.plan_batch(project, list(project.sources.values()), bronze.History(project))
     bronze.land(project, spark, new)
     silver.run(project, spark, new.batch_id)
     if rejects := replay.due(project, [name]):
@@ -320,7 +320,7 @@ def test_a_load_of_files_without_times_is_rejected_and_held_until_an_option_tell
         path.parent.mkdir(parents=True)
         path.write_bytes(lines_of(rows))
         os.utime(path, (1767400000, 1767400000))  # 2026-01-03T00:26:40Z
-    plan = bronze.plan_batch(project, list(project.sources.values()), bronze.landed(project))
+    plan = bronze.plan_batch(project, list(project.sources.values()), bronze.History(project))
     bronze.land(project, spark, plan)
     silver.run(project, spark, plan.batch_id)
     only_change = [("UPDATE", 1, "2026010203040600")]
@@ -346,7 +346,7 @@ def test_a_load_of_files_without_times_is_rejected_and_held_until_an_option_tell
             else lines_of([update(2, COLUMNS, None, "20260103120000")])
         )
         os.utime(tmp_path / "landing" / name / "20260104000000.jsonl", (1767484800, 1767484800))  # 2026-01-04
-    plan = bronze.plan_batch(project, list(project.sources.values()), bronze.landed(project))
+    plan = bronze.plan_batch(project, list(project.sources.values()), bronze.History(project))
     bronze.land(project, spark, plan)
     silver.run(project, spark, plan.batch_id)
     assert places(spark, "untimed_modified")[-2:] == [

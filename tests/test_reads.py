@@ -1,5 +1,6 @@
 """Delta tables read without Spark give the values that Spark gives."""
 
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -8,7 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from inlet import lake
+from inlet.commands import run as running
+from inlet.commands.status import status
+from tests import lakes, projects
 
+ROOT = Path(__file__).parent.parent
 TIMES = [
     datetime(1, 1, 1, tzinfo=UTC),
     datetime(1582, 10, 10, tzinfo=UTC),
@@ -63,3 +68,59 @@ def test_spark_reads_and_appends_to_what_was_added_without_it(spark, lakehouse):
         lake.append(spark.table("silver.stopped").limit(1), "silver.stopped", "test", number)
     lake.add_rows(lakehouse, "silver.stopped", stopped(2), app_id="test", version=2)
     assert spark.table("silver.stopped").count() == 3
+
+
+def test_a_table_is_opened_once_and_asked_once_until_it_is_written(tmp_path, monkeypatch):
+    project = projects.make(tmp_path, {"depot": projects.DEPOT | {"from": "landing/*"}}, [projects.ITEMS])
+    lakehouse, columns, order = project.lakehouse_path(), ["batch_id"], "order by batch_id"
+    counted = lakes.reads(monkeypatch)
+    lakes.write(project, "silver.batches", lakes.batch(1, "depot", lakes.seq(1)))
+    counted.clear()
+    for _ in range(3):
+        assert lake.peek(lakehouse, "silver.batches", columns, order) == [{"batch_id": 1}]
+        assert lake.may_hold(lakehouse, "silver.batches", "batch_id", 1)
+    assert counted == {"silver.batches": 1, "silver.batches: select batch_id from rows order by batch_id": 1}
+    lakes.write(project, "silver.batches", lakes.batch(2, "depot", lakes.seq(2)))
+    counted.clear()
+    for _ in range(3):
+        rows = lake.peek(lakehouse, "silver.batches", columns, order)
+        assert rows == [{"batch_id": 1}, {"batch_id": 2}]
+        rows[0]["batch_id"] = 7  # the rows are the caller's own
+    assert counted == {
+        "silver.batches: select batch_id from rows order by batch_id": 1
+    }  # the commits that follow are added to it
+    assert lake.version(lakehouse, "silver.batches") == 1
+    assert lake.peek(lakehouse, "silver.batches", columns, version=0) == [{"batch_id": 1}]
+
+
+def test_a_table_that_is_made_again_or_put_back_is_read_again(tmp_path):
+    """By whoever does it: the new one has versions of the same numbers."""
+    project = projects.make(tmp_path, {"depot": projects.DEPOT | {"from": "landing/*"}}, [projects.ITEMS])
+    lakehouse, folder = project.lakehouse_path(), Path(project.lakehouse_path("silver", "batches"))
+    for number in (1, 2):
+        lakes.write(project, "silver.batches", lakes.batch(number, "depot", lakes.seq(number)))
+        assert lake.peek(lakehouse, "silver.batches", ["batch_id"]) == [{"batch_id": number}]
+        folder.rename(tmp_path / str(number))
+        assert lake.peek(lakehouse, "silver.batches", ["batch_id"]) == []
+    (tmp_path / "1").rename(folder)
+    assert lake.peek(lakehouse, "silver.batches", ["batch_id"]) == [{"batch_id": 1}]
+
+
+def test_looking_for_work_and_the_status_read_each_table_once(tmp_path, monkeypatch):
+    project = projects.make(tmp_path, {"depot": projects.DEPOT | {"from": "landing/*"}}, [projects.ITEMS])
+    file = {"source": "depot", "path": "landing/1.lxg", "ofs_start": 0, "ofs_end": 9, "num_units": 1, "size_bytes": 9}
+    lakes.write(project, "bronze.files", file | {"batch_id": 1})
+    lakes.write(project, "bronze.replays", {"source": "depot", "unit_id": "depot/1@0", "batch_id": 2, "rejected_in": 1})
+    for number in (1, 2):
+        lakes.write(project, "silver.batches", lakes.batch(number, "depot", lakes.seq(number)))
+    for table in ("silver.rejects", "silver.closed_rejects", "silver.waiting", "silver.control_events"):
+        lakes.write(project, table)
+    applied = {"table_name": "items", "source": "depot", "through_batch_id": 1, "applied_at": lakes.BEGAN}
+    lakes.write(project, "gold.applied", applied)
+    lakes.write(project, "gold.published", lakes.point(1, lakes.BEGAN, depot=lakes.seq(1)))
+    lakes.write(project, "checks.results")
+    shutil.copytree(ROOT / "expectations", tmp_path / "expectations")
+    counted = lakes.reads(monkeypatch)
+    for ask in (lambda: running.find_work(project, running.STEPS, [], []), lambda: status(project)):
+        assert ask()
+    assert max(counted.values()) == 1, counted

@@ -141,7 +141,7 @@ def test_a_file_that_is_taken_anew_gives_what_it_would_have_given_from_the_start
     put(tmp_path, "shop_whole", "1.jsonl", lines)
     run(project)
     third = "landing/short/ra000002"
-    assert bronze.plan_batch(project, list(project.sources.values()), bronze.landed(project)).held == {
+    assert bronze.plan_batch(project, list(project.sources.values()), bronze.History(project)).held == {
         third: "file 1 of short, whose rest was rejected: `inlet replay`, or `inlet replay --file PATH` once it is "
         "delivered anew"
     }
@@ -158,7 +158,9 @@ def test_a_file_that_is_taken_anew_gives_what_it_would_have_given_from_the_start
         "shop": ["invalid_json", "invalid_json"],
     }
     run(project)  # of the one that was cut short it takes the end, which has no known beginning
-    problems = {row["source"]: json.loads(row["problem"]) for row in bronze.landed(project) if row["problem"]}
+    problems = {
+        row["source"]: json.loads(row["problem"]) for row in bronze.History(project).readings() if row["problem"]
+    }
     assert {source: problem["kind"] for source, problem in problems.items()} == dict.fromkeys(
         ("hurt", "depot", "shop"), "file_rewritten"
     )

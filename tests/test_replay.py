@@ -27,7 +27,7 @@ NAMES = projects.ITEMS | {"table": "DEPOT.NAMES", "name": "names", "columns": pr
 
 
 def run(project, spark) -> dict:
-    new = bronze.plan_batch(project, list(project.sources.values()), bronze.landed(project))
+    new = bronze.plan_batch(project, list(project.sources.values()), bronze.History(project))
     bronze.land(project, spark, new)
     return silver.run(project, spark, new.batch_id)
 
@@ -389,7 +389,7 @@ def test_a_record_with_two_rejects_is_one_change_and_a_batch_that_was_only_plann
     assert counts(again(project, spark, source="again_twice", batch=twice[0])["again_twice"]) == (0, 0, 1, 1, 0, 0, 0)
 
     qlik.write_parquet(qlik.rows([item(2)], "items", offset=1), landing / "2.parquet")
-    new = bronze.plan_batch(project, list(project.sources.values()), bronze.landed(project))
+    new = bronze.plan_batch(project, list(project.sources.values()), bronze.History(project))
     with monkeypatch.context() as patched:
         patched.setattr("inlet.bronze.landing.write_units", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt()))
         with pytest.raises(KeyboardInterrupt):

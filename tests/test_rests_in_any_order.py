@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from inlet import bronze
-from inlet.bronze import blocks, file_rows, framing, ordered, plan, reframing, replay, rests
+from inlet.bronze import blocks, file_rows, framing, ordered, reframing, rests
 from inlet.codecs import CODECS
 from inlet.unit import FILES
 from tests import projects
@@ -41,13 +41,11 @@ class Lakehouse:
 
     def opened(self, monkeypatch) -> None:
         """Let bronze's modules read and write these lists."""
-        monkeypatch.setattr(plan, "landed", lambda project: list(self.files))
-        for module in (reframing, rests):
-            monkeypatch.setattr(module, "landed", lambda project: list(self.files))
-        monkeypatch.setattr(replay, "planned", lambda project: list(self.replays))
+        monkeypatch.setattr(reframing, "History", lambda project: self.history())
         peek = lambda *given: [dict(row) for row in self.blocks]  # noqa: E731
         monkeypatch.setattr(rests, "lake", SimpleNamespace(peek=peek))
-        monkeypatch.setattr(reframing, "lake", SimpleNamespace(append=lambda *given: None))
+        added = lambda lakehouse, table, rows, **once: self.files.extend(rows)  # noqa: E731
+        monkeypatch.setattr(reframing, "lake", SimpleNamespace(append=lambda *given: None, add_rows=added))
         monkeypatch.setattr(reframing, "_stage", lambda spark, rest, file: file.write_bytes(self._bytes(rest.pieces)))
         monkeypatch.setattr(reframing, "_write", lambda spark, out: self._append(_pickled(out)))
 
@@ -59,8 +57,11 @@ class Lakehouse:
         self.blocks += rows
         self.unresolved |= {row["unit_id"] for row in rows if '"problem"' in row["context"]}
 
+    def history(self) -> bronze.History:
+        return bronze.History(self.project, self.files, self.replays)
+
     def land(self) -> bronze.Plan:
-        new = bronze.plan_batch(self.project, list(self.project.sources.values()), self.files)
+        new = bronze.plan_batch(self.project, list(self.project.sources.values()), self.history())
         for row in new.files:
             self._append(list(blocks.units_of(self.project, row)))
         self.files += new.files
@@ -68,14 +69,14 @@ class Lakehouse:
 
     def replay(self, unit: str | None = None) -> None:
         """As commands/replay.py chooses: all, or one with what it is framed with."""
-        of_files = rests.rests(self.project, self.unresolved)
+        of_files = rests.rests(self.project, self.history(), self.unresolved)
         chosen = {unit} if unit else set(self.unresolved)
         found = [rest for rest in of_files.values() if rest.units & chosen]
         if not found:
             return
         assert all(rest.is_whole for rest in found)
         units = set().union(*(rest.units for rest in found)) & self.unresolved
-        batch_id = bronze.next_batch(self.project, self.files)
+        batch_id = self.history().next_batch
         self.replays += [{"source": "s", "unit_id": u, "unit_offset": 0, "batch_id": batch_id} for u in units]
         before = len(self.blocks)
         reframing.frame_again(

@@ -450,7 +450,7 @@ def test_a_value_from_before_a_drop_does_not_come_back(spark, lakehouse, tmp_pat
         if place == 2:
             live = spark.sql("select source, name, valid_from_seq, is_held from public.noted__live")
             lives = [tuple(row) for row in live.collect()]
-        monkeypatch.setattr(build, "SMALL_CHANGES", 0 if place == 1 else 10_000)
+        monkeypatch.setattr(build, "SMALL_CHANGES", -1 if place == 1 else 10_000)
         build_gold(here, spark, ["noted"])
 
     def expected(count: int) -> set[tuple]:
@@ -570,7 +570,7 @@ def test_bytes_are_read_by_the_version_of_their_time(spark, lakehouse, tmp_path)
             qlik.rows(messages, "stocked", offset=10 * number),
             tmp_path / "landing" / "versions_shop" / f"{number}.parquet",
         )
-        new = bronze.plan_batch(here, list(here.sources.values()), bronze.landed(here))
+        new = bronze.plan_batch(here, list(here.sources.values()), bronze.History(here))
         bronze.land(here, spark, new)
         silver.run(here, spark, new.batch_id)
 

@@ -23,7 +23,7 @@ from inlet.commands import doctor
 from inlet.errors import AccountingError, ConfigError, Event, InletError
 from inlet.silver import decode, recover, transactions
 from inlet.silver.batch import Account
-from tests import projects
+from tests import lakes, projects
 from tests.encode import goldengate_json, linkexpress, qlik
 from tests.encode.linkexpress_journal import Change as JournalChange
 from tests.encode.linkexpress_journal import How, encode_file
@@ -56,7 +56,7 @@ def turned(value: bytes) -> bytes:
 
 
 def land(project, spark) -> int:
-    new = bronze.plan_batch(project, list(project.sources.values()), bronze.landed(project))
+    new = bronze.plan_batch(project, list(project.sources.values()), bronze.History(project))
     bronze.land(project, spark, new)
     return new.batch_id
 
@@ -271,15 +271,15 @@ def test_a_run_that_dies_between_any_two_of_its_writes_leaves_nothing_that_the_n
     assert all(found.values())
 
 
-def test_a_batch_whose_lines_of_the_ledger_are_there_in_part_is_named(monkeypatch):
-    project, files = SimpleNamespace(lakehouse_path=str), [{"source": "depot"}, {"source": "shop"}]
-    monkeypatch.setattr(lake, "peek", lambda *_: [{"batch_id": 3, "source": "depot"}])
+def test_a_batch_whose_lines_of_the_ledger_are_there_in_part_is_named(tmp_path):
+    project = projects.make(tmp_path, {"depot": projects.DEPOT | {"from": "landing/*"}, "shop": SHOP}, [projects.ITEMS])
+    for source in ("depot", "shop"):
+        lakes.write(project, "bronze.files", {"source": source, "path": source, "batch_id": 3})
+    lakes.write(project, "silver.batches", lakes.batch(3, "depot", lakes.seq(3)))
+    files = bronze.History(project).of_batch(3)
     with pytest.raises(InletError, match="has batch 3 for depot and not for shop. Restore silver.batches"):
         silver.check_ledger(project, 3, files)
     silver.check_ledger(project, 4, files)
-
-    monkeypatch.setattr(silver, "pending", lambda project: [3])
-    monkeypatch.setattr(bronze, "landed", lambda project: [row | {"batch_id": 3} for row in files])
     [finding] = doctor._batches(project)
     assert not finding.is_good and finding.remedy.startswith("Restore silver.batches")
 
@@ -305,10 +305,10 @@ def test_a_write_that_fails_part_way_is_done_anew_by_the_next_run(spark, lakehou
         qlik.rows([message(n, n, name) for n, name in enumerate(names)], "items"),
         tmp_path / "landing" / "silver_full" / "1.parquet",
     )
-    new = bronze.plan_batch(project, list(project.sources.values()), bronze.landed(project))
+    new = bronze.plan_batch(project, list(project.sources.values()), bronze.History(project))
     with room(spark, 3 << 19), pytest.raises(Py4JJavaError):
         bronze.land(project, spark, new)
-    assert not [row for row in bronze.landed(project) if row["batch_id"] == new.batch_id and row["problem"]]
+    assert not [row for row in bronze.History(project).readings() if row["batch_id"] == new.batch_id and row["problem"]]
     bronze.write_units(project, spark, new)
     with room(spark, 3 << 19), pytest.raises(Py4JJavaError):
         silver.run(project, spark, new.batch_id)

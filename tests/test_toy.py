@@ -104,7 +104,7 @@ def make(root, lakehouse, sources: dict, tables=(ITEMS, NOTES)) -> config.Projec
 
 
 def plan(project) -> bronze.Plan:
-    return bronze.plan_batch(project, list(project.sources.values()), bronze.landed(project))
+    return bronze.plan_batch(project, list(project.sources.values()), bronze.History(project))
 
 
 def run(project, spark) -> dict:
@@ -293,7 +293,7 @@ def test_a_file_before_the_first_and_one_that_was_read_under_another_name_wait_f
     (landing / "a.toy").write_bytes(encode.file(1))
     (landing / "c.toy").write_bytes(encode.file(2, ("ddl", "again")))
     (landing / "d.toy").write_bytes(encode.record("file", 3, "2026010203040500") + b"\0")
-    again = bronze.plan_batch(project, list(project.sources.values()), landed)
+    again = bronze.plan_batch(project, list(project.sources.values()), bronze.History(project, landed))
     assert again.held == {
         "landing/toy/a.toy": "a person: toy was begun with file 2, and this is file 1; read it as a source of its own, "
         "or take it away",
@@ -339,7 +339,7 @@ def test_the_first_of_an_order_is_not_guessed_while_a_file_does_not_tell_its_pla
     first = [row for row in plan(project).files if row["path"] == "landing/toy/1.toy"]
     (folder / "3.toy").write_bytes(encode.file(3))
     denied = "landing/toy/3.toy"  # the first one is known: the others go on
-    found = bronze.plan_batch(project, list(project.sources.values()), first)
+    found = bronze.plan_batch(project, list(project.sources.values()), bronze.History(project, first))
     assert ([row["path"] for row in found.files], list(found.held)) == (["landing/toy/2.toy"], [denied])
 
     sidecar = {"side": {"codec": "toy", "from": "landing/toy", "options": {"sidecar": True}}}

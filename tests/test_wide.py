@@ -15,7 +15,7 @@ def test_a_table_of_a_thousand_columns_comes_through_to_its_live_view(spark, lak
 
     def take(batch: int, steps, moved=()) -> None:
         wide.deliver(project, batch, 2, moved)
-        plan = bronze.plan_batch(project, list(project.sources.values()), bronze.landed(project))
+        plan = bronze.plan_batch(project, list(project.sources.values()), bronze.History(project))
         bronze.land(project, spark, plan)
         silver.run(project, spark, plan.batch_id)
         for step in steps:

@@ -96,7 +96,7 @@ def wait_for(follower: subprocess.Popen) -> None:
     from inlet.commands import run as running
 
     project, until = config.load(PROJECT), time.monotonic() + WAIT_SECONDS
-    while not bronze.landed(project) or running.find_work(project, running.STEPS, [], []):
+    while not bronze.History(project).readings() or running.find_work(project, running.STEPS, [], []):
         if follower.poll() is not None or time.monotonic() > until:
             raise RuntimeError("inlet run --follow ended, or did not get through")
         time.sleep(1)

@@ -14,6 +14,15 @@ def literal(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'").replace("${", "$\\{") + "'"
 
 
+def plain_literal(text: str) -> str:
+    """Any text as a literal of the engine that reads without Spark, in which a backslash is one.
+
+    >>> print(plain_literal("it's a\\b"))
+    'it''s a\b'
+    """
+    return "'" + text.replace("'", "''") + "'"
+
+
 def name(identifier: str) -> str:
     """Any name of a column, table or database as one identifier of Spark SQL.
 

@@ -52,6 +52,9 @@ def order(unit_id: str) -> tuple[str, int, str]:
     return (unit_id[: match.start()], int(match[1]), unit_id) if match else (unit_id, -1, unit_id)
 
 
+# why there is a row of bronze.files
+PLANNED, REREAD, FRAMED_AGAIN, SET_ASIDE = CAUSES = "planned", "re-read", "framed again", "set aside"
+
 FILES = (  # written first: the plan of a batch, from which a crashed run is finished
     Column("source", "string", "the ordered feed"),
     Column(
@@ -82,6 +85,12 @@ FILES = (  # written first: the plan of a batch, from which a crashed run is fin
         "JSON: [path, first byte, end, records, batch that landed them, verdict] of each range of the source that "
         "this file's records judge: `stands`, or `abandoned` by its writer, or as the file was read again; null "
         "where all that lands stands",
+    ),
+    Column(
+        "cause",
+        "string",
+        "why there is this row: `planned`, `re-read` from the first byte, `framed again` by a replay, or `set aside` "
+        "since the file was not as planned; null in rows of an earlier Inlet",
     ),
 )
 

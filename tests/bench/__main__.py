@@ -27,6 +27,7 @@ from tests.bench import (
     journals,
     kafka,
     messages,
+    old_lakehouse,
     operations,
     texts,
     trails,
@@ -50,6 +51,7 @@ PARTS = {
     "gold": gold_apply.measure,
     "wide tables": wide.measure,
     "empty run": empty_run.measure,
+    "old lakehouse": old_lakehouse.measure,
 }
 out = Console(highlight=False, width=160)
 

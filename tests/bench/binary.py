@@ -38,7 +38,7 @@ def measure(spark, folder: Path, lakehouse: str, is_quick: bool) -> Iterator[Fig
     num = 40_000 if is_quick else 2_000_000
     data = encode()
     project = make_project(folder, lakehouse, data, num)
-    new = bronze.plan_batch(project, list(project.sources.values()), bronze.landed(project))
+    new = bronze.plan_batch(project, list(project.sources.values()), bronze.History(project))
     bronze.land(project, spark, new)
     silver.run(project, spark, new.batch_id)
     typed = ", ".join(f"{n}: {t}" for n, t, _ in COLUMNS)
@@ -97,7 +97,7 @@ def again(spark, project) -> float:
     source = project.sources["bench"]
     (first,) = (project.root / "landing").iterdir()
     (project.root / "landing" / "20260102000000_000002.lxg").write_bytes(first.read_bytes())
-    new = bronze.plan_batch(project, [source], bronze.landed(project))
+    new = bronze.plan_batch(project, [source], bronze.History(project))
     bronze.land(project, spark, new)
     return best(lambda: silver.run(project, spark, new.batch_id), rounds=1)
 

@@ -48,7 +48,7 @@ def measure(spark, folder: Path, lakehouse: str, is_quick: bool) -> Iterator[Fig
 
 
 def figure(spark, project: config.Project, name: str, form: str, num: int, num_columns: int) -> Figure:
-    new = bronze.plan_batch(project, list(project.sources.values()), bronze.landed(project))
+    new = bronze.plan_batch(project, list(project.sources.values()), bronze.History(project))
     bronze.land(project, spark, new)
     batch, codec = Batch(spark, project, new.batch_id, [name]), CODECS["qlik_change_table"]
     heads = blocks.headers(batch, codec, batch.sources)

@@ -18,7 +18,7 @@ def measure(
     """In: a project whose only source has files that are not landed; columns with their types, those of all its tables;
     what its files hold; with the column header, and without.
     """
-    new = bronze.plan_batch(project, list(project.sources.values()), bronze.landed(project))
+    new = bronze.plan_batch(project, list(project.sources.values()), bronze.History(project))
     bronze.land(project, spark, new)
     batch, codec = Batch(spark, project, new.batch_id, [source]), CODECS[project.sources[source].codec]
     heads = blocks.headers(batch, codec, batch.sources)

@@ -16,7 +16,7 @@ def measure(spark, folder: Path, lakehouse: str, is_quick: bool) -> Iterator[Fig
     (folder / "expectations").mkdir()
     for step in ("bronze", "silver"):
         (folder / "expectations" / f"{step}.yml").write_text("[]\n")
-    new = bronze.plan_batch(project, list(project.sources.values()), bronze.landed(project))
+    new = bronze.plan_batch(project, list(project.sources.values()), bronze.History(project))
     bronze.land(project, spark, new)
     silver.run(project, spark, new.batch_id)
     command = [sys.executable, "-m", "inlet.cli", "run", "--until", "silver", "--project", str(folder)]

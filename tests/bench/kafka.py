@@ -48,7 +48,7 @@ def measure(spark, folder: Path, lakehouse: str, is_quick: bool) -> Iterator[Fig
                 folder, {name: {"codec": "qlik_json", "from": given, "tables": {TOPIC: "DEPOT.ITEMS"}}}, None, lakehouse
             )
             project = config.load(project.root)
-            plan = bronze.plan_batch(project, list(project.sources.values()), bronze.landed(project))
+            plan = bronze.plan_batch(project, list(project.sources.values()), bronze.History(project))
             bronze.land(project, spark, plan)
 
         alone, landed = best(theirs), best(ours)

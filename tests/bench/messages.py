@@ -77,7 +77,7 @@ def compare(
 def into_silver(spark, project, folder: Path, first: int, num: int, write: Callable[[Path, int, int], None]) -> float:
     """Seconds of the silver step for a new file of messages."""
     write(folder / "landing" / f"messages_{first}.parquet", first, num)
-    new = bronze.plan_batch(project, list(project.sources.values()), bronze.landed(project))
+    new = bronze.plan_batch(project, list(project.sources.values()), bronze.History(project))
     bronze.land(project, spark, new)
     started = time.perf_counter()
     silver.run(project, spark, new.batch_id)

@@ -39,7 +39,7 @@ def seconds(spark, project: config.Project, num: int) -> dict[str, float]:
     """Step -> seconds of the second of two batches: what a table costs from then on."""
     for batch in (1, 2):
         deliver(project, batch, num)
-        plan = bronze.plan_batch(project, list(project.sources.values()), bronze.landed(project))
+        plan = bronze.plan_batch(project, list(project.sources.values()), bronze.History(project))
         bronze.land(project, spark, plan)
         taken = {}
         for step, action in (

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from inlet import lake, unit
 from inlet.bronze import parquet_rows
 from inlet.bronze.companions import miscounted
-from inlet.bronze.files import MAX_TASKS, hash_bytes, is_compressed, open_file, read_again, rewritten, unpacked_name
+from inlet.bronze.files import MAX_TASKS, hash_bytes, is_compressed, open_file, rewritten, unpacked_name
 from inlet.bronze.framing import FileBlock, cut_file, problem_of
+from inlet.bronze.history import REREAD
 from inlet.bronze.judged import Judged
 from inlet.bronze.whole_files import check, plan_whole, planned_file
 from inlet.codecs import CODECS
@@ -124,17 +125,16 @@ class _Blocks:
         self.open_options = yield from self.cut
 
 
-def read(project: Project, spark: "SparkSession", files: list[dict], before: list[dict]):
+def read(project: Project, spark: "SparkSession", files: list[dict]):
     """A DataFrame of bronze.blocks rows: each file is read where Spark runs, cut again and checked against its plan.
-    In: files that are planned; the rows of bronze.files, theirs among them.
+    In: rows of bronze.files that are planned.
     """
     codecs = {row["source"]: CODECS[project.sources[row["source"]].codec] for row in files}
-    again = read_again(project, before)
 
     def units(row: dict) -> Iterator[dict]:
         has_rows = _has_rows(project, row)
         found = parquet_rows.units_of(project, row) if has_rows else units_of(project, row, codecs[row["source"]])
-        behind = f"~{row['batch_id']}" if row["batch_id"] in again.get((row["source"], row["path"]), []) else ""
+        behind = f"~{row['batch_id']}" if row["cause"] == REREAD else ""
         return (unit | {"unit_id": unit["unit_id"] + behind} for unit in found)
 
     return _read(spark, files, unit.BLOCKS, units)

@@ -2,18 +2,19 @@
 their own, which a file may end.
 """
 
-from inlet.bronze import ordered
+from inlet.bronze import history, ordered
 from inlet.bronze.companions import fails
 from inlet.bronze.files import GONE, cannot_open, ends_its_reader
 from inlet.bronze.framing import attempt
 from inlet.bronze.guard import Died, apart
+from inlet.bronze.history import History
 from inlet.bronze.transports import TRANSPORTS
 from inlet.config import Project
 from inlet.errors import Reject
 
 
 def of_files(
-    project: Project, wanted: list[ordered.Listed], good: dict, unplaced: dict[str, list[str]]
+    project: Project, wanted: list[ordered.Listed], past: History, unplaced: dict[str, list[str]]
 ) -> list[dict | str | None]:
     """Rows of bronze.files, or what a file waits for: GONE where it is not there any more. Codecs read files in a
     process of their own, which a file may end; then each has one of its own.
@@ -47,14 +48,18 @@ def of_files(
         if not ordered.is_ordered(files[0].source):
             return {file.path: plan(file) for file in files}
         name, paths = files[0].source.name, {file.path for file in files}
-        landed_before = {path: row for (source, path), row in good.items() if source == name}
         others = [path for path in unplaced.get(name, []) if path not in paths]
-        found = attempt(ordered.plan, project, files, landed_before, others, plan, place)
+        found = attempt(ordered.plan, project, files, landed_before[name], others, plan, place)
         return dict.fromkeys(paths, fails(files[0].source, found)) if isinstance(found, Reject) else found
 
     by_source: dict[str, list[ordered.Listed]] = {}
     for file in wanted:
         by_source.setdefault(file.source.name, []).append(file)
+    landed_before = {  # read here, for the lakehouse's client does not outlive a fork
+        name: {path: row for (_, path), row in history.good(past.of_source(name)).items()}
+        for name, files in by_source.items()
+        if ordered.is_ordered(files[0].source)
+    }
 
     def all_of(sources: list[str], plan=planned, place=ordered.place) -> dict[tuple[str, str], dict | str | None]:
         return {(s, path): row for s in sources for path, row in of_source(by_source[s], plan, place).items()}

@@ -159,22 +159,6 @@ def beside(project: Project, path: str) -> str | None:
         return None
 
 
-def read_again(project: Project, files: list[dict]) -> dict[tuple[str, str], list[int]]:
-    """By (source, path), the batches that read a file again which was landed before, from its first byte. In: rows of
-    bronze.files.
-    """
-    first, found = dict[tuple[str, str], int](), dict[tuple[str, str], list[int]]()
-    for row in sorted(files, key=lambda row: row["batch_id"]):
-        source, place = project.sources.get(row["source"]), (row["source"], row["path"])
-        if row["problem"] or source and source.broker:
-            continue
-        if first.get(place, row["batch_id"]) < row["batch_id"] and row["ofs_start"] == 0 and row["num_units"]:
-            found.setdefault(place, []).append(row["batch_id"])
-        if row["ofs_end"]:
-            first.setdefault(place, row["batch_id"])
-    return found
-
-
 def rewritten(path: str, start: int, expected: str, found: str) -> dict:
     """The problem of a file that is not what was landed of it."""
     return as_problem(start, "file_rewritten", expected, found, remedy_of_rewritten(path))

@@ -11,7 +11,7 @@ source, until `missing_offsets: accept` says to go on behind them; then each suc
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from inlet.bronze import kafka_client
@@ -35,7 +35,7 @@ class Found(NamedTuple):
     notes: dict[str, str]  # topic -> what its owner should know
 
 
-def plan(source: Source, before: list[dict]) -> Found:
+def plan(source: Source, before: Sequence[dict]) -> Found:
     """What a broker has that is not landed. In: the rows of bronze.files of this source.
 
     Raises: ConfigError for a topic that there is not, TryAgain, EnvironmentLacks; the latter, too, where offsets are
@@ -110,7 +110,7 @@ def _lost_places(done: dict[Place, dict], places: list[Place], ids: dict[str, st
     ]
 
 
-def _progress(before: list[dict]) -> dict[Place, dict]:
+def _progress(before: Sequence[dict]) -> dict[Place, dict]:
     """The next offset of each partition, and which topic of its name that is. Messages of the source that came in files
     before count, too: so a source can change over to its broker.
     """

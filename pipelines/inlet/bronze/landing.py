@@ -16,7 +16,8 @@ from inlet import lake
 from inlet.bronze import blocks, kafka, lookups, messages, ordered
 from inlet.bronze.files import as_problem, ends_its_reader, first_line, rewritten, why
 from inlet.bronze.guard import Died, apart, said_by_worker
-from inlet.bronze.plan import Plan, landed
+from inlet.bronze.history import SET_ASIDE
+from inlet.bronze.plan import Plan
 from inlet.bronze.transports import TRANSPORTS
 from inlet.config import Project
 from inlet.errors import ConfigError, EnvironmentLacks, InletError, TryAgain
@@ -148,7 +149,7 @@ def _append(project: Project, spark: "SparkSession", has_messages: bool, files: 
         return
     if not has_messages and (delivered := blocks.read_delivered(project, spark, files)) is not None:
         lake.append(delivered, "bronze.delivered", "inlet-bronze-delivered", batch_id)
-    lake.append(read(project, spark, files, landed(project)), f"bronze.{what}", f"inlet-bronze-{what}", batch_id)
+    lake.append(read(project, spark, files), f"bronze.{what}", f"inlet-bronze-{what}", batch_id)
     if has_messages:
         own = spark.table("bronze.messages").where(f"batch_id = {batch_id}")
         lookups.land(project, spark, batch_id, files, own)
@@ -211,6 +212,6 @@ def _set_aside(spark: "SparkSession", row: dict, is_range: bool) -> None:
     spark.sql(f"""
         update bronze.files
         set modified_at = timestamp'1970-01-01 00:00:00', ofs_end = ofs_start, sha256 = null, num_units = 0,
-            context = {context}, start_context = null, verdicts = null, problem = {problem}
+            context = {context}, start_context = null, verdicts = null, problem = {problem}, cause = '{SET_ASIDE}'
         where batch_id = {row["batch_id"]} and source = {literal(row["source"])} and path = {literal(row["path"])}
           and problem is null""")

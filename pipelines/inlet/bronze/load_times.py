@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from inlet.bronze.files import utc
-from inlet.bronze.plan import landed
+from inlet.bronze.history import History
 from inlet.codecs import CODECS
 from inlet.codecs.codec import offers
 from inlet.config import Project
@@ -52,8 +52,8 @@ def with_times(project: Project, messages: "DataFrame", sources: list[Source]) -
         if offers(CODECS[s.codec], "LOADS") and s.options_as(CODECS[s.codec].OPTIONS).load_time
     }
     first: dict[tuple[str, str], datetime | None] = {}
-    for row in sorted(landed(project), key=lambda row: row["batch_id"]) if timing else []:
-        if row["source"] in timing and row["num_units"]:
+    for row in (row for source in timing for row in History(project).of_source(source)):
+        if row["num_units"]:
             first.setdefault((row["source"], row["path"]), row["modified_at"] and utc(row["modified_at"]))
     rows = [(*place, at) for place, modified in first.items() if (at := of_file(timing[place[0]], place[1], modified))]
     if not rows:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from inlet import unit
 from inlet.bronze import kafka
 from inlet.bronze.files import MAX_TASKS
+from inlet.bronze.history import History, Reading
 from inlet.bronze.kept_message import KEPT
 from inlet.bronze.transports import TRANSPORTS
 from inlet.config import Project
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def read(project: Project, spark: "SparkSession", files: list[dict], before: list[dict]):
+def read(project: Project, spark: "SparkSession", files: list[dict]):
     """A DataFrame of bronze.messages rows. The same message at the same offset, landed before or twice here, lands
     once.
     """
@@ -40,7 +41,7 @@ def read(project: Project, spark: "SparkSession", files: list[dict], before: lis
         "current_timestamp() as landed_at",
     )
     names = [c.name for c in unit.MESSAGES]
-    if not _may_repeat(files, before):
+    if not _may_repeat(files, _before(project, files)):
         return found.select(names)
     if not places:
         return _once(spark, found, files[0]["batch_id"]).select(names)
@@ -64,11 +65,27 @@ def _reader(project: Project, planned: list[str]):
     return read_files
 
 
-def _may_repeat(files: list[dict], before: list[dict]) -> bool:
+def _before(project: Project, files: list[dict]) -> list[Reading]:
+    """The readings whose messages may be at the places of those of planned files: of the files themselves where their
+    messages have no topic, else of their sources.
+    """
+    past, found = History(project), list[Reading]()
+    for source in sorted({row["source"] for row in files}):
+        own = [row for row in files if row["source"] == source]
+        has_topics = any(not place.startswith(f"{row['path']}/") for row in own for place in _offsets(row))
+        found += past.of_source(source) if has_topics else past.of_files([source], [row["path"] for row in own])
+    return found
+
+
+def _offsets(row: dict) -> dict[str, list]:
+    return json.loads(row["context"] or "{}").get("offsets", {})
+
+
+def _may_repeat(files: list[dict], before: list[Reading]) -> bool:
     """Do the offsets of two files overlap, so that a message may be there twice?"""
     spans: dict[tuple, list] = {}
-    for row in files + [b for b in before if b["batch_id"] < files[0]["batch_id"]]:
-        for place, span in json.loads(row["context"] or "{}").get("offsets", {}).items():
+    for row in [*files, *(b for b in before if b["batch_id"] < files[0]["batch_id"])]:
+        for place, span in _offsets(row).items():
             spans.setdefault((row["source"], place), []).append(span)
     return any(_overlap(sorted(found)) for found in spans.values())
 

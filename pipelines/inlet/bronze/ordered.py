@@ -7,6 +7,7 @@ person decides.
 """
 
 import json
+from collections.abc import Sequence
 from shlex import quote
 from typing import NamedTuple
 
@@ -52,7 +53,7 @@ def ends_with_next(source: Source) -> bool:
     return is_ordered(source) and CODECS[source.codec].ENDS_WITH_NEXT
 
 
-def undecided(source: Source, files: list[dict]) -> list[list]:
+def undecided(source: Source, files: Sequence[dict]) -> list[list]:
     """Ranges of a source that no verdict has come for: [path, first byte, end, records, batch]. In: its rows of
     bronze.files.
     """

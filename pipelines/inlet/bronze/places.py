@@ -4,26 +4,24 @@ Changes of two files of one place have the same change_seq: one file's would be 
 them. So a place belongs to one feed or table: a file of another one is held until a person has renamed it.
 """
 
-from collections.abc import Iterable
-
 from inlet.bronze.files import unpacked_name
 from inlet.bronze.framing import attempt
+from inlet.bronze.history import History
 from inlet.bronze.ordered import Listed
 from inlet.codecs import CODECS, offers
 from inlet.config import Project
 from inlet.source import FILE_TRANSPORTS, Source
 
 
-def hold(project: Project, wanted: list[Listed], landed: Iterable[tuple[str, str]]) -> None:
-    """Hold files that were not read before and whose place is another one's (`info["held"]`). In: (source, path) of the
-    files that are landed.
-    """
+def hold(project: Project, wanted: list[Listed], past: History) -> None:
+    """Hold files that were not read before and whose place is another one's (`info["held"]`)."""
     new = [file for file in wanted if file.known is None and has_places(file.source)]
     sources = {file.source.name: (file.source, project.tables_of(file.source)) for file in new}
     owners: dict[tuple[str, str], tuple[str, str]] = {}  # (source, place) -> its owner, and a file of that
-    for name, path in landed:
-        if name in sources and (found := _place_of(path, *sources[name])):
-            owners.setdefault((name, found[0]), (found[1], path))
+    for name, source in sources.items():
+        for path in past.paths(name):
+            if found := _place_of(path, *source):
+                owners.setdefault((name, found[0]), (found[1], path))
     for file in new:
         if not file.info["held"] and (found := _place_of(file.path, *sources[file.source.name])):
             owner, path = owners.setdefault((file.source.name, found[0]), (found[1], file.path))

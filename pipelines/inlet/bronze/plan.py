@@ -9,11 +9,11 @@ run; no file keeps another one from being planned.
 from dataclasses import dataclass, field
 from typing import Any
 
-from inlet import lake, unit
-from inlet.bronze import deliveries, file_rows, kafka, ordered, places, purged, replay
+from inlet.bronze import deliveries, file_rows, history, kafka, ordered, places, purged
 from inlet.bronze.companions import companions_of, content_of, fails, num_records
 from inlet.bronze.files import GONE, has_settled, listing, utc
 from inlet.bronze.framing import attempt
+from inlet.bronze.history import History, Place, Reading
 from inlet.codecs import CODECS
 from inlet.codecs.codec import offers
 from inlet.config import Project
@@ -70,50 +70,49 @@ class Plan:
         ]
 
 
-def landed(project: Project) -> list[dict]:
-    """Rows of bronze.files, read without Spark."""
-    return lake.peek(project.lakehouse_path(), "bronze.files", [c.name for c in unit.FILES])
-
-
-def plan_batch(project: Project, sources: list[Source], before: list[dict], now: float | None = None) -> Plan:
-    """What there is to land now. In: the rows of bronze.files so far. Out: a Plan, without files when nothing is
-    new.
-    """
-    new = Plan(batch_id=next_batch(project, before))
-    in_order = sorted(before, key=lambda row: row["batch_id"])
-    last = purged.last_rows(project, before)
-    good = {(row["source"], row["path"]): row for row in in_order if not row["problem"]}
+def plan_batch(project: Project, sources: list[Source], past: History, now: float | None = None) -> Plan:
+    """What there is to land now. Out: a Plan, without files when nothing is new."""
+    new = Plan(batch_id=past.next_batch)
+    last, good = dict[Place, Reading](), dict[Place, Reading]()  # of the files that are listed
+    begun = dict[Place, int]()  # -> the batch that read it first
     wanted: list[ordered.Listed] = []
     unplaced: dict[str, list[str]] = {}  # source -> files that are there, of which nobody knows where they belong
     for source in sources:
         if source.broker:
-            _plan_broker(project, source, [row for row in in_order if row["source"] == source.name], new)
+            _plan_broker(project, source, past, new)
             continue
-        wanted += _wanted(project, source, last, good, unplaced, new, now)
-    places.hold(project, wanted, good)
-    _plan_wanted(project, wanted, good, unplaced, last, new)
+        listed = _read(source, _listed(project, source, new), new)
+        readings = past.of_files([source.name], [path for path, _ in listed])
+        last |= history.last(readings)
+        good |= history.good(readings)
+        begun |= history.begun(readings)
+        wanted += _wanted(project, source, listed, last, good, unplaced, new, now)
+    places.hold(project, wanted, past)
+    _plan_wanted(project, wanted, file_rows.of_files(project, wanted, past, unplaced), last, new)
     for source in sources:
         if source.name in new.listed and source.name not in new.unlisted:
-            purged.plan(project, source, last, new)
+            purged.plan(project, source, past, new)
+    for row in new.files:
+        row["cause"] = history.cause(row, begun.get((row["source"], row["path"])))
     return new
 
 
 def _wanted(
     project: Project,
     source: Source,
-    last: purged.Places,
-    good: purged.Places,
+    listed: list[tuple[str, dict]],
+    last: dict[Place, Reading],
+    good: dict[Place, Reading],
     unplaced: dict,
     new: Plan,
     now: float | None,
 ) -> list[ordered.Listed]:
-    """The files of a source that are to be looked at. In: the last rows of bronze.files, and the last ones without a
-    problem; both `unplaced` and the plan are added to.
+    """The files of a source that are to be looked at. In: those that are listed; the last reading of each, and the last
+    one without a problem; both `unplaced` and the plan are added to.
     """
     wanted: list[ordered.Listed] = []
     resting: list[tuple[ordered.Listed, list]] = []  # files that are as they were landed, with their companions
     renewed: set[str | None] = set()  # tables of which a file is of a new load
-    listed = _read(source, _listed(project, source, new), new)
     may_end_others = ordered.ends_with_next(source) and any((source.name, path) not in last for path, _ in listed)
     for path, info in listed:
         names = companions_of(source, path)
@@ -177,17 +176,12 @@ def _moved(
 
 
 def _plan_wanted(
-    project: Project,
-    wanted: list[ordered.Listed],
-    good: dict,
-    unplaced: dict[str, list[str]],
-    last: purged.Places,
-    new: Plan,
+    project: Project, wanted: list[ordered.Listed], rows: list[dict | str | None], last: dict[Place, Reading], new: Plan
 ) -> None:
-    """Add to a plan what can land of files, and what the others wait for."""
-    for (source, path, info, landed_before, is_settled), row in zip(
-        wanted, file_rows.of_files(project, wanted, good, unplaced), strict=True
-    ):
+    """Add to a plan what can land of files, and what the others wait for. In: their rows of bronze.files, or what they
+    wait for.
+    """
+    for (source, path, info, landed_before, is_settled), row in zip(wanted, rows, strict=True):
         if isinstance(row, str):
             new.held |= {path: row} if row != GONE else {}
             continue
@@ -233,10 +227,10 @@ def _read(source: Source, listed: list[tuple[str, dict]], new: Plan) -> list[tup
     return found
 
 
-def _plan_broker(project: Project, source: Source, before: list[dict], new: Plan) -> None:
+def _plan_broker(project: Project, source: Source, past: History, new: Plan) -> None:
     """Add to a plan what a broker has; where it cannot be asked, why."""
     try:
-        found = kafka.plan(source, before)
+        found = kafka.plan(source, past.of_partitions(source.name))
     except InletError as error:
         new.unlisted[source.name] = error
         return
@@ -254,19 +248,6 @@ def _listed(project: Project, source: Source, new: Plan) -> list[tuple[str, dict
     except (OSError, ValueError) as error:
         new.unlisted[source.name] = TryAgain(f"{source.path}: {error}", "The next run tries again")
     return []
-
-
-def next_batch(project: Project, before: list[dict]) -> int:
-    """The number of the next batch. In: the rows of bronze.files so far."""
-    return 1 + max((row["batch_id"] for row in [*before, *replay.planned(project)]), default=0)
-
-
-def unfinished(before: list[dict], done: set[tuple[int, str]]) -> list[int]:
-    """Batches that are planned but not yet decoded. In: rows of bronze.files, (batch_id, source) of silver.batches."""
-    return sorted(
-        {row["batch_id"] for row in before} - {batch for batch, _ in done}
-        | {row["batch_id"] for row in before if (row["batch_id"], row["source"]) not in done}
-    )
 
 
 def is_as_listed(known: dict, info: dict) -> bool:

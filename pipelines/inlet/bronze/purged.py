@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 
 import fsspec
 
-from inlet.bronze import replay
+from inlet.bronze import history
 from inlet.bronze.files import as_problem, unpacked_name
 from inlet.bronze.framing import attempt
+from inlet.bronze.history import History, Place, Reading
 from inlet.codecs import CODECS
 from inlet.codecs.codec import offers
 from inlet.config import Project
@@ -28,7 +29,7 @@ PURGED, MAYBE = GAPS = ("file_purged", "files_may_be_missing")
 REMEDY = "Reload the table in Qlik"
 ASKS_PERSON = "a person:"  # beginning of what a file waits for that somebody may take away
 
-Places = dict[tuple[str, str], dict]  # (source, path) -> its last row of bronze.files
+Places = dict[Place, Reading]  # the last reading of each file
 
 
 class Seen(NamedTuple):
@@ -52,12 +53,12 @@ def is_gap(row: dict) -> bool:
     return bool(row["problem"]) and json.loads(row["problem"])["kind"] in GAPS
 
 
-def plan(project: Project, source: Source, last: Places, new) -> None:
+def plan(project: Project, source: Source, past: History, new) -> None:
     """Add to a plan (plan.py) the gaps of a source."""
     listed, own = new.listed[source.name], [row for row in new.files if row["source"] == source.name]
-    rows = _gone(project, source, listed, last)
+    rows = _gone(project, source, listed, past)
     if source.options_as(CODECS[source.codec].OPTIONS).landed_files == "kept":  # type: ignore[attr-defined]
-        rows += _maybe(source, listed, last, own)
+        rows += _maybe(source, listed, history.last(past.of_source(source.name)), own)
     for row in rows:
         told = {"source": source.name, "batch_id": new.batch_id, "size_bytes": 0, "modified_at": None}
         new.files.append(row | told)
@@ -66,13 +67,11 @@ def plan(project: Project, source: Source, last: Places, new) -> None:
         new.notes[f"{source.name}, {problem['table']}"] = what
 
 
-def _gone(project: Project, source: Source, listed: dict[str, dict], last: Places) -> list[dict]:
+def _gone(project: Project, source: Source, listed: dict[str, dict], past: History) -> list[dict]:
     """Files that were listed once, were not landed whole, and are gone."""
-    gone = {
-        path: one
-        for path, one in seen(project, source).items()
-        if path not in listed and _is_owed(last.get((source.name, path)), one)
-    }
+    gone = {path: one for path, one in seen(project, source).items() if path not in listed}
+    last = history.last(past.of_files([source.name], gone))
+    gone = {path: one for path, one in gone.items() if _is_owed(last.get((source.name, path)), one)}
     rows = []
     for path, table in tables_of(source, gone).items():
         start = last[source.name, path]["ofs_end"] if (source.name, path) in last else 0
@@ -110,31 +109,20 @@ def seen(project: Project, source: Source) -> dict[str, Seen]:
     return {path: Seen(one, 0) if isinstance(one, str) else Seen(*one) for path, one in found.items()}
 
 
-def last_rows(project: Project, landed: list[dict]) -> Places:
-    """The last row of each file, but for those of batches that framed it again: they say nothing of its state. In: the
-    rows of bronze.files so far.
-    """
-    again = {row["batch_id"] for row in replay.planned(project)}
-    in_order = sorted(landed, key=lambda row: row["batch_id"])
-    return {(row["source"], row["path"]): row for row in in_order if row["batch_id"] not in again}
-
-
-def keep(project: Project, plan, landed: list[dict]) -> None:
-    """Keep which files are listed and not landed whole, of feeds that remove files. In: a plan (plan.py); the rows of
-    bronze.files so far.
-    """
-    last = last_rows(project, landed) if plan.listed else {}
+def keep(project: Project, plan, past: History) -> None:
+    """Keep which files are listed and not landed whole, of feeds that remove files. In: a plan (plan.py)."""
     for name, listed in plan.listed.items():
         if name not in plan.unlisted:
-            _keep(project, project.sources[name], listed, plan.held, last)
+            _keep(project, project.sources[name], listed, plan.held, past)
 
 
-def _keep(project: Project, source: Source, listed: dict[str, dict], held: dict[str, str], last: Places) -> None:
+def _keep(project: Project, source: Source, listed: dict[str, dict], held: dict[str, str], past: History) -> None:
     before, now = seen(project, source), f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S}"
     paths = [path for path in listed if not held.get(path, "").startswith(ASKS_PERSON)]
     first = {path: one.listed_at for path, one in before.items()}
     there = {path: Seen(first.get(path, now), listed[path]["size"]) for path in tables_of(source, paths)}
     gone = {path: one for path, one in before.items() if path not in listed}
+    last = history.last(past.of_files([source.name], gone | there))
     found = {path: one for path, one in (gone | there).items() if _is_owed(last.get((source.name, path)), one)}
     if found != before:
         files, name = _place(project, source)

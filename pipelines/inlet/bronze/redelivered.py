@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 from inlet import lake
-from inlet.bronze import agreement, framing, ordered, rejudged
+from inlet.bronze import agreement, framing, history, ordered, rejudged
 from inlet.bronze.companions import companions_of, content_of, fails, num_records
 from inlet.bronze.files import has_settled, is_compressed, listing, open_file, unpacked
 from inlet.bronze.guard import Died, apart
-from inlet.bronze.plan import Plan, landed, next_batch
+from inlet.bronze.history import REREAD, History, Reading
+from inlet.bronze.plan import Plan
 from inlet.bronze.transports import TRANSPORTS
 from inlet.codecs import CODECS
 from inlet.codecs.codec import UNDECIDED, offers
@@ -47,9 +48,10 @@ def plan_again(project: Project, file: str, only: str | None = None) -> Redelive
     Raises: ConfigError where there is nothing to read, or where the result would not be that of the good file; TryAgain
     where a source's files cannot be listed.
     """
-    source, path, info = _listed(project, file, only)
-    rows = sorted((row for row in landed(project) if row["source"] == source.name), key=lambda row: row["batch_id"])
-    good = {row["path"]: row for row in rows if not row["problem"]}
+    past = History(project)
+    source, path, info = _listed(project, past, file, only)
+    rows = past.of_source(source.name)
+    good = {path: row for (_, path), row in history.good(rows).items()}
     known = good.get(path)
     if not known or not known["ofs_end"]:
         raise ConfigError(f"{path} was never landed: there is nothing to take anew", "`inlet run` reads it")
@@ -59,7 +61,7 @@ def plan_again(project: Project, file: str, only: str | None = None) -> Redelive
             "that were read before",
             "Deliver what was rejected in a new file",
         )
-    batch_id = next_batch(project, landed(project))
+    batch_id = past.next_batch
     companions = _companions(project, source, path)
     said = num_records(source, path, companions)
     info |= {"batch_id": batch_id, "companions": companions, "num_records": said}
@@ -68,7 +70,7 @@ def plan_again(project: Project, file: str, only: str | None = None) -> Redelive
     row = _planned(project, file_, before)
     row |= {"source": source.name, "path": path, "batch_id": batch_id}
     row |= {"size_bytes": info["size"], "modified_at": info["modified"]}
-    began = max(row["batch_id"] for row in rows if row["path"] == path and row["ofs_start"] == 0 and row["num_units"])
+    began = max(row["batch_id"] for row in rows if row["path"] == path and row.begins_file)
     first = next(row for row in rows if (row["path"], row["batch_id"]) == (path, began))
     is_same = (row["sha256"], row["ofs_end"]) == (known["sha256"], known["ofs_end"]) and _start(row) == _start(first)
     if is_same and (known is first or "problem" not in json.loads(known["context"] or "{}")):  # else its end came late
@@ -80,7 +82,9 @@ def plan_again(project: Project, file: str, only: str | None = None) -> Redelive
         row = rejudged.judge(source, path, row, rows, num_good, is_read_on)
     behind = next((p for p, r in good.items() if is_read_on and _place(source, r) == next_place), None)
     is_other = behind and _known_at_end(row) != _known_at_end(known)
-    return Redelivered(Plan(batch_id, [{"verdicts": None} | row]), path, behind if is_other else None)
+    return Redelivered(
+        Plan(batch_id, [{"verdicts": None} | row | {"cause": REREAD}]), path, behind if is_other else None
+    )
 
 
 def _gives_parts(source: Source) -> bool:
@@ -89,7 +93,7 @@ def _gives_parts(source: Source) -> bool:
     return offers(codec, "join") and (source.brings_messages or not offers(codec, "decode_message"))
 
 
-def _listed(project: Project, file: str, only: str | None) -> tuple[Source, str, dict]:
+def _listed(project: Project, past: History, file: str, only: str | None) -> tuple[Source, str, dict]:
     """The source of a file, its path there, and what is listed of it."""
     names = [file] if "://" in file else [str(Path(file).absolute()), str(Path(file).resolve())]
     paths = {name.removeprefix(f"{project.root}/") for name in names} | {file}
@@ -102,7 +106,8 @@ def _listed(project: Project, file: str, only: str | None) -> tuple[Source, str,
         except (OSError, ValueError) as error:
             raise TryAgain(f"{source.path}: {error}", "Try again once it can be listed") from error
     if not found:
-        if ranges := [r for r in landed(project) if r["path"] in paths and _is_broker(project, r["source"])]:
+        brokers = [source.name for source in project.sources.values() if source.broker]
+        if ranges := past.of_files(brokers, paths):
             raise ConfigError(
                 f"{file} is a partition of {ranges[0]['source']}, whose messages a broker keeps",
                 "Only files are delivered anew; `inlet replay` decodes rejected messages again",
@@ -118,10 +123,6 @@ def _listed(project: Project, file: str, only: str | None) -> tuple[Source, str,
     if why := info["held"] or (info["problem"] and json.loads(info["problem"]["problem"])["found"]):
         raise ConfigError(f"{path} cannot be read: {why}", AGAIN)
     return source, path, info
-
-
-def _is_broker(project: Project, name: str) -> bool:
-    return name in project.sources and project.sources[name].broker is not None
 
 
 def _companions(project: Project, source: Source, path: str) -> dict[str, dict]:
@@ -143,7 +144,7 @@ def _is_whole(source: Source, path: str, info: dict) -> bool:
 
 
 def _order(
-    project: Project, file: ordered.Listed, known: dict, good: dict[str, dict]
+    project: Project, file: ordered.Listed, known: dict, good: dict[str, Reading]
 ) -> tuple[dict | None, int | None, int]:
     """What is known at the end of the file before one, its place, and the last place that was read; where files do not
     follow each other, nothing.
@@ -216,7 +217,7 @@ def _known_at_end(row: dict) -> dict:
     return {name: v for name, v in json.loads(row["context"] or "{}").items() if name != UNDECIDED}
 
 
-def _check_agreement(project: Project, file: ordered.Listed, row: dict, rows: list[dict], began: int) -> int:
+def _check_agreement(project: Project, file: ordered.Listed, row: dict, rows: list[Reading], began: int) -> int:
     """How far the records reach that were landed of a file, but for a rest that was rejected. In: its new row of
     bronze.files; those of its source so far, by batch; the batch that read it last from its first byte. Raises:
     ConfigError where a change that was read before would stand though the file does not hold it.
@@ -242,14 +243,14 @@ def _check_agreement(project: Project, file: ordered.Listed, row: dict, rows: li
     return old
 
 
-def _not_standing(source: Source, path: str, rows: list[dict]) -> list[tuple[int, int]]:
+def _not_standing(source: Source, path: str, rows: list[Reading]) -> list[tuple[int, int]]:
     """Ranges of a file of which silver holds no change: those that were abandoned, or wait for a verdict."""
     abandoned = [one[:3] for one in rejudged.verdicts(rows) if one[5] == ABANDONED]
     waiting = [one[:3] for one in ordered.undecided(source, rows)]
     return [(start, end) for of, start, end in [*abandoned, *waiting] if of == path]
 
 
-def _lengths(project: Project, file: ordered.Listed, row: dict, own: list[dict]) -> tuple[int, int, str]:
+def _lengths(project: Project, file: ordered.Listed, row: dict, own: list[Reading]) -> tuple[int, int, str]:
     """How far the records reach that were landed of a file, but for a rest that was rejected; how far those that are
     there now; in what. In: its new row of bronze.files; those since it was read from its first byte. Raises:
     ConfigError where its end may still go on.

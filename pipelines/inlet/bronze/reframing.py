@@ -9,7 +9,7 @@ That row is written last: while it is not there, what an attempt that died wrote
 
 import json
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -17,15 +17,15 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from inlet import lake, unit
-from inlet.bronze import ordered, replay
+from inlet.bronze import ordered
 from inlet.bronze.blocks import row_of
 from inlet.bronze.companions import miscounted, num_records
 from inlet.bronze.files import LEN_READ, has_settled, is_compressed, unpacked_name
 from inlet.bronze.framing import LEN_HEAD, FileBlock, attempt, cut_file, unframed
 from inlet.bronze.guard import EXPECTED, KIND, Died, in_child
+from inlet.bronze.history import FRAMED_AGAIN, History
 from inlet.bronze.judged import Judged
 from inlet.bronze.landing import check_sources
-from inlet.bronze.plan import landed
 from inlet.bronze.rests import Rest, rests
 from inlet.codecs import CODECS
 from inlet.codecs.codec import UNDECIDED
@@ -45,22 +45,23 @@ def frame_again(project: Project, spark: "SparkSession", batch_id: int) -> None:
 
     A codec that fails, or ends its process, stops no other source: its rests are rejected as they are.
     """
-    planned, files = replay.of_batch(project, batch_id), landed(project)
-    if not planned or any(row["batch_id"] == batch_id for row in files):
+    past = History(project)
+    planned = past.replays_of(batch_id)
+    if not planned or past.of_batch(batch_id):
         return
     check_sources(project, batch_id, planned)
-    found = rests(project, {row["unit_id"] for row in planned}, batch_id)
+    found = rests(project, past, {row["unit_id"] for row in planned}, batch_id)
     if not found:
         return
     spark.sql(f"delete from bronze.blocks where batch_id = {batch_id}")
-    before, rows, now = [row for row in files if row["batch_id"] < batch_id], [], datetime.now(UTC)
+    rows, now = [], datetime.now(UTC)
     for name in sorted({source for source, _ in found}):
         source, of_source = project.sources[name], {path: rest for (s, path), rest in found.items() if s == name}
         with TemporaryDirectory() as folder:
             staged = {path: Path(folder, str(n)) for n, path in enumerate(of_source)}
             for path, rest in of_source.items():
                 _stage(spark, rest, staged[path])
-            own = [row for row in before if row["source"] == name and not row["problem"]]
+            own = [row for row in past.of_source(name) if row["batch_id"] < batch_id and not row["problem"]]
             out, coming = Path(folder, "blocks"), ordered.places_unread(project, source, {row["path"] for row in own})
             frame = partial(_frame, project, source, of_source, staged, own, coming, batch_id, out)
             try:
@@ -106,7 +107,7 @@ def _frame(
     source: Source,
     found: dict[str, Rest],
     staged: dict[str, Path],
-    files: list[dict],
+    files: Sequence[dict],
     coming: list[int],
     batch_id: int,
     out,
@@ -139,7 +140,7 @@ def _frame(
     return _write_out(out, frame)
 
 
-def _order(source: Source, starts: list[_Start], files: list[dict]) -> ordered.Order:
+def _order(source: Source, starts: list[_Start], files: Sequence[dict]) -> ordered.Order:
     """What is known of the files of a source but those that are opened anew. In: its rows of bronze.files."""
     anew = {start.path for start in starts if start.context is None}
     newest = {row["path"]: row for row in sorted(files, key=lambda row: row["batch_id"])}
@@ -168,11 +169,12 @@ def _framed(rest: Rest, framed, before: dict | None, batch_id: int, take: Callab
         "start_context": None,
         "context": json.dumps(end),
         "verdicts": json.dumps(judged.verdicts) if judged.has_marks else None,
+        "cause": FRAMED_AGAIN,
     }
     return row, end
 
 
-def _start(project: Project, source: Source, path: str, rest: Rest, files: list[dict], staged: Path) -> _Start:
+def _start(project: Project, source: Source, path: str, rest: Rest, files: Sequence[dict], staged: Path) -> _Start:
     codec = CODECS[source.codec]
     if rest.start:
         context = {name: value for name, value in rest.pieces[0]["context"].items() if name != "problem"}

@@ -6,13 +6,14 @@ import json
 from typing import NoReturn
 
 from inlet.bronze import ordered
+from inlet.bronze.history import Reading
 from inlet.codecs.codec import UNDECIDED
 from inlet.codecs.results import ABANDONED, STANDS
 from inlet.errors import ConfigError
 from inlet.source import Source
 
 
-def judge(source: Source, path: str, row: dict, rows: list[dict], num_good: int, is_read_on: bool) -> dict:
+def judge(source: Source, path: str, row: dict, rows: list[Reading], num_good: int, is_read_on: bool) -> dict:
     """A row of bronze.files whose verdicts judge only what waits for one. In: what its file's marks judge; the source's
     rows so far; how far the records reach that were landed of the file; whether files after it were read.
 
@@ -56,9 +57,9 @@ def _waits_for_a_verdict(path: str) -> NoReturn:
     )
 
 
-def verdicts(rows: list[dict]) -> list[list]:
+def verdicts(rows: list[Reading]) -> list[list]:
     """The verdicts on each file as it was read last. In: rows of bronze.files, by batch."""
-    began = {row["path"]: row["batch_id"] for row in rows if row["ofs_start"] == 0 and row["num_units"]}
+    began = {row["path"]: row["batch_id"] for row in rows if row.begins_file}
     said = [one for row in rows for one in json.loads(row["verdicts"] or "[]")]
     return sorted(one for one in said if one[4] >= began.get(one[0], 0))
 

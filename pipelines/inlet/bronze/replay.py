@@ -2,21 +2,8 @@
 
 from datetime import UTC, datetime
 
-from inlet import lake, unit
+from inlet import lake
 from inlet.config import Project
-
-PLANNED = [c.name for c in unit.REPLAYS]
-
-
-def planned(project: Project) -> list[dict]:
-    """Rows of bronze.replays, read without Spark."""
-    return lake.peek(project.lakehouse_path(), "bronze.replays", PLANNED)
-
-
-def of_batch(project: Project, batch_id: int) -> list[dict]:
-    """The records that a batch decodes again, each once, even one that several batches have rejected."""
-    rows = [row for row in planned(project) if row["batch_id"] == batch_id]
-    return list({(row["source"], row["unit_id"], row["unit_offset"]): row for row in rows}.values())
 
 
 def plan(project: Project, rejects: list[dict], batch_id: int) -> None:

@@ -6,9 +6,8 @@ import json
 from typing import NamedTuple
 
 from inlet import lake
-from inlet.bronze import replay
 from inlet.bronze.files import is_compressed
-from inlet.bronze.plan import landed
+from inlet.bronze.history import FRAMED_AGAIN, History, Place, Reading
 from inlet.config import Project
 
 PIECE = ["unit_id", "source", "path", "file_offset", "size_bytes", "context", "batch_id"]
@@ -19,7 +18,7 @@ class Rest(NamedTuple):
 
     pieces: list[dict]  # PIECE, in order, each byte once
     units: set[str]  # of these, and of pieces that hold the same bytes
-    last: dict  # the file's newest row of bronze.files without a problem
+    last: Reading  # the file's newest one without a problem
 
     @property
     def start(self) -> int:
@@ -50,21 +49,21 @@ def pieces(project: Project, units: set[str]) -> list[dict]:
     return [row for row in found if (row["source"], row["path"]) in files]
 
 
-def rests(project: Project, units: set[str], before: int | None = None) -> dict[tuple[str, str], Rest]:
+def rests(project: Project, past: History, units: set[str], before: int | None = None) -> dict[Place, Rest]:
     """By (source, path), what is not framed of the files of these units, but for what a replay has framed since, or a
     batch that read the file again. An earlier Inlet framed pieces alone, so all of a file count that no row of
     bronze.files of a replay stands for. In: units; the batch before which pieces were landed. Read without Spark.
     """
-    last, again, framed = {}, {row["batch_id"] for row in replay.planned(project)}, dict[tuple[str, str], int]()
-    for row in sorted(landed(project), key=lambda row: row["batch_id"]):
-        place = row["source"], row["path"]
+    last, framed, unframed = {}, dict[Place, int](), pieces(project, units)
+    sources, paths = ({piece[name] for piece in unframed} for name in ("source", "path"))
+    for row in past.of_files(sources, paths) if unframed else ():
         if row["problem"] or before is not None and row["batch_id"] >= before:
             continue
-        last[place] = row
-        if row["batch_id"] in again or row["ofs_start"] == 0 and row["num_units"]:
-            framed[place] = row["batch_id"]
-    found: dict[tuple[str, str], list[dict]] = {}
-    for piece in pieces(project, units):
+        last[row.place] = row
+        if row.cause == FRAMED_AGAIN or row.begins_file:
+            framed[row.place] = row["batch_id"]
+    found: dict[Place, list[dict]] = {}
+    for piece in unframed:
         place = piece["source"], piece["path"]
         if framed.get(place, -1) <= piece["batch_id"] and (before is None or piece["batch_id"] < before):
             found.setdefault(place, []).append(piece)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from posixpath import dirname, splitext
 
+from inlet import bronze
 from inlet.bronze.companions import companions_of
 from inlet.bronze.files import listing
 from inlet.config import Project
@@ -13,14 +14,14 @@ from inlet.source import Source
 Files = dict[str, bool]  # files that are read with a companion -> may others, which arrive later, be so, too
 
 
-def state(project: Project, path: str, landed: list[dict], state_of: Callable) -> tuple[bool, str] | None:
+def state(project: Project, path: str, past: bronze.History, state_of: Callable) -> tuple[bool, str] | None:
     """May a companion be deleted? And in words. None for a file that is none, or that no source lists. In: its path as
-    bronze.files has it; rows of bronze.files; the same question of the files that are read with it."""
+    bronze.files has it; the same question of the files that are read with it."""
     for source in project.sources.values():
         if source.broker or source.brings_messages or companions_of(source, path) is not None:
             continue
         listed = [name for name, _ in listing(project, source)]
-        of_source = {row["path"] for row in landed if row["source"] == source.name}
+        of_source = {row["path"] for row in past.of_source(source.name)}
         files = _read_with(source, path, sorted({*listed, *of_source}))
         if not files and path not in listed:
             continue

@@ -135,10 +135,10 @@ def _batches(project: Project) -> Iterator[Finding]:
     """Batches that are not finished. Nothing is wrong with them, the next run decodes each from the beginning, unless
     lines of the ledger are gone.
     """
-    landed = bronze.landed(project)
-    for batch_id in silver.pending(project):
+    past = bronze.History(project)
+    for batch_id in past.unfinished():
         try:
-            silver.check_ledger(project, batch_id, [row for row in landed if row["batch_id"] == batch_id])
+            silver.check_ledger(project, batch_id, past.of_batch(batch_id))
         except InletError as error:
             yield Finding(f"batch {batch_id}", False, error.message, error.remedy, error.exit_code)
             continue
@@ -226,7 +226,7 @@ def _broker(what: str, project: Project, source: Source) -> Finding:
     """Can it be asked, and does it have what comes behind the last run?"""
     try:
         rows = kafka.plan(source, []).rows
-        kafka.plan(source, [row for row in bronze.landed(project) if row["source"] == source.name])
+        kafka.plan(source, bronze.History(project).of_partitions(source.name))
     except InletError as error:
         return Finding(what, False, error.message, error.remedy, error.exit_code)
     topics = sorted({row["path"].rpartition("/")[0] for row in rows})

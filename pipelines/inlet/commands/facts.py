@@ -118,10 +118,7 @@ def table_lags(project: Project, batches: list[dict]) -> list[dict]:
 
 def files(project: Project) -> dict[str, int]:
     """Source -> how many files, or partitions of topics, something was landed of."""
-    paths: dict[str, set[str]] = {}
-    for row in bronze.landed(project):
-        paths.setdefault(row["source"], set()).add(row["path"])
-    return {source: len(found) for source, found in paths.items()}
+    return bronze.History(project).num_files()
 
 
 def reject_examples(project: Project, counts: Counter[tuple[str, str]]) -> dict[tuple[str, str], list[dict]]:

@@ -3,32 +3,33 @@
 import hashlib
 import json
 import os
-from functools import partial
 from pathlib import Path
 
 from inlet import bronze, lake
 from inlet.bronze.files import hash_bytes, listing, open_file, remedy_of_rewritten, why
+from inlet.bronze.history import Reading
 from inlet.commands import companion, replay
 from inlet.config import Project
 from inlet.log import counted
 
 
-def file_state(project: Project, file: str, landed: list[dict] | None = None) -> tuple[bool, str]:
+def file_state(project: Project, file: str) -> tuple[bool, str]:
     """Is every byte of a delivered file landed and accounted for, so that its source may purge it? And in words. In:
-    its path or address; the rows of bronze.files, where they are known.
+    its path or address.
     """
-    landed = bronze.landed(project) if landed is None else landed
+    past = bronze.History(project)
     # of a link its own name first
     spellings = [file] if "://" in file else [str(Path(file).absolute()), str(Path(file).resolve())]
     paths = [name.removeprefix(f"{project.root}/") for name in spellings]
+    landed = past.of_files(None, paths)
     path = next((path for path in paths if any(row["path"] == path for row in landed)), paths[0])
-    if known := companion.state(project, path, landed, partial(file_state, landed=landed)):
+    if known := companion.state(project, path, past, file_state):
         return known
-    rows = sorted((row for row in landed if row["path"] == path), key=lambda row: row["batch_id"])
+    rows = [row for row in landed if row["path"] == path]
     if not rows:
         if "://" not in file and not os.path.lexists(file):
             return False, f"{path}: nothing of it is landed, and there is no such file"
-        return False, f"{path}: nothing of it is landed" + _why_it_waits(project, path, landed)
+        return False, f"{path}: nothing of it is landed" + _why_it_waits(project, path, past)
     if rows[-1]["problem"]:
         problem = json.loads(rows[-1]["problem"])
         return (
@@ -47,13 +48,10 @@ def file_state(project: Project, file: str, landed: list[dict] | None = None) ->
     except PermissionError as error:
         return False, f"{path}: it cannot be opened ({why(error)})"
     if rows[-1]["ofs_end"] < size:
-        why_not_all = _why_it_waits(project, path, landed)
+        why_not_all = _why_it_waits(project, path, past)
         return False, f"{path}: {rows[-1]['ofs_end']} of {size} bytes are landed{why_not_all}"
-    done = {
-        (row["source"], row["batch_id"])
-        for row in lake.peek(project.lakehouse_path(), "silver.batches", ["source", "batch_id"])
-    }
-    if open_ := sorted({row["batch_id"] for row in rows if (row["source"], row["batch_id"]) not in done}):
+    undecoded = past.undecoded()
+    if open_ := sorted({row["batch_id"] for row in rows if (row["batch_id"], row["source"]) in undecoded}):
         return False, f"{path}: all {size} bytes are landed; batch {open_[0]} is not decoded yet"
     batches = ", ".join(str(row["batch_id"]) for row in rows if row["num_units"]) or rows[-1]["batch_id"]
     words = f"{path}: all {size} bytes are landed and accounted for, in batch {batches}"
@@ -61,7 +59,7 @@ def file_state(project: Project, file: str, landed: list[dict] | None = None) ->
     return True, words + (f"; {counted(num, 'record')} of it not decoded (`inlet rejects`)" if num else "")
 
 
-def _num_rejected(project: Project, path: str, landed: list[dict]) -> int:
+def _num_rejected(project: Project, path: str, landed: list[Reading]) -> int:
     """How many records of a file no run has decoded yet: of its blocks, and of the messages that it holds. In: its rows
     of bronze.files."""
     sources = {row["source"] for row in landed}
@@ -75,12 +73,12 @@ def _num_rejected(project: Project, path: str, landed: list[dict]) -> int:
     return sum(row["unit_id"].startswith(blocks) or (row["source"], row["unit_id"]) in messages for row in open_)
 
 
-def _why_it_waits(project: Project, path: str, landed: list[dict]) -> str:
+def _why_it_waits(project: Project, path: str, past: bronze.History) -> str:
     """Why a file that is there is not landed, as the next run would say it; "" where nothing is to be said."""
     for source in project.sources.values():
         if not any(name == path for name, _ in listing(project, source)):
             continue
-        plan = bronze.plan_batch(project, [source], landed)
+        plan = bronze.plan_batch(project, [source], past)
         if path in plan.held:
             return f"; it waits for {plan.held[path]}"
         if path in plan.waiting:

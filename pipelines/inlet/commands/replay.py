@@ -12,13 +12,14 @@ from inlet import bronze, lake, silver
 from inlet.bronze import lookups, replay
 from inlet.bronze.companions import companions_of
 from inlet.bronze.files import listing
+from inlet.bronze.history import REREAD
 from inlet.bronze.redelivered import Redelivered
 from inlet.bronze.rests import rests
 from inlet.config import Project
 from inlet.errors import FILE_KINDS, ConfigError
 from inlet.silver import closed_rejects, parts, table_versions
 from inlet.silver.decoded import IGNORED
-from inlet.sql import literal
+from inlet.sql import literal, plain_literal
 from inlet.table import by_name, fingerprint
 from inlet.unit import place_in_file
 
@@ -73,7 +74,8 @@ def unresolved(
 
 def _unresolved(project: Project) -> list[dict]:
     """As `unresolved`, with the closed ones."""
-    rows = [*lake.peek(project.lakehouse_path(), "silver.rejects", PLACE), *_wanted_now(project)]
+    rejects = lake.peek(project.lakehouse_path(), "silver.rejects", PLACE, "where resolved_by is null")
+    rows = [*rejects, *_wanted_now(project)]
     return _of_whole_batches(project, rows)
 
 
@@ -84,7 +86,7 @@ def _not_closed(project: Project, rejects: list[dict]) -> list[dict]:
 
 def _of_whole_batches(project: Project, rejects: list[dict]) -> list[dict]:
     """Rejects that no later run has decoded again, of batches that the ledger has, and whose bytes were landed."""
-    whole = _decoded(project) if rejects else set()
+    whole = _decoded(project, rejects)
     return [
         r
         for r in rejects
@@ -99,15 +101,17 @@ def _wanted_now(project: Project) -> list[dict]:
     """Records that were ignored, of tables that are wanted now and have a contract, but for those of files as they were
     before they were read again. As rejects of kind `ignored`.
     """
-    replayed = {_key(row, "rejected_in") for row in replay.planned(project)}
-    again = bronze.read_again(project, bronze.landed(project))
-    anew = {(source, f"{source}/{path}"): batches[-1] for (source, path), batches in again.items()}
     rows = lake.peek(
         project.lakehouse_path(),
         "silver.control_events",
         [*(name for name in PLACE if name not in ("byte_offset", "resolved_by", "contract")), "detail"],
         f"where kind = '{IGNORED}'",
     )
+    past, files = bronze.History(project), [row["unit_id"].rsplit("@", 1)[0] for row in rows]
+    replayed = {_key(row, "rejected_in") for row in past.replays()} if rows else set()
+    paths = {file.removeprefix(f"{row['source']}/") for row, file in zip(rows, files)}
+    readings = past.of_files({row["source"] for row in rows}, paths)
+    anew = {(r["source"], f"{r['source']}/{r['path']}"): r["batch_id"] for r in readings if r.cause == REREAD}
     return [
         row
         | {
@@ -135,7 +139,7 @@ def due(project: Project, sources: list[str], asks: bool = True) -> list[dict]:
         project.lakehouse_path(),
         "silver.rejects",
         PLACE,
-        f"where kind in ({', '.join(map(literal, WAIT_FOR_A_CONTRACT))})",
+        f"where kind in ({', '.join(map(literal, WAIT_FOR_A_CONTRACT))}) and resolved_by is null",
     )
 
     def now(row: dict) -> str | None:
@@ -154,11 +158,12 @@ def due(project: Project, sources: list[str], asks: bool = True) -> list[dict]:
     back = parts.returning(project)
     changed += [
         row
-        for row in lake.peek(project.lakehouse_path(), "silver.rejects", PLACE, f"where kind = '{parts.MISSING}'")
+        for row in lake.peek(
+            project.lakehouse_path(), "silver.rejects", PLACE, f"where kind = '{parts.MISSING}' and resolved_by is null"
+        )
         if row["source"] in sources and (row["source"], row["unit_id"], row["unit_offset"]) in back
     ]
-    done, unfinished = _decoded(project), [*bronze.landed(project), *replay.planned(project)]
-    busy = {row["source"] for row in unfinished if (row["source"], row["batch_id"]) not in done} if changed else set()
+    busy = {source for _, source in bronze.History(project).undecoded()} if changed else set()
     found = _not_closed(project, _of_whole_batches(project, changed))
     found = [row for row in found if row["source"] not in busy]
     gone = _gone(project, found)
@@ -175,9 +180,11 @@ def _was_landed_otherwise(project: Project, row: dict) -> bool:
 
 def _grown(project: Project, sources: list[str]) -> list[dict]:
     """Rejects of records whose end was lacking, of files of which more has come since."""
-    cut = lake.peek(project.lakehouse_path(), "silver.rejects", PLACE, "where kind = 'truncated'")
-    cut = [row for row in cut if row["source"] in sources and row["resolved_by"] is None]
-    found = rests(project, {row["unit_id"] for row in cut}) if cut else {}
+    cut = lake.peek(
+        project.lakehouse_path(), "silver.rejects", PLACE, "where kind = 'truncated' and resolved_by is null"
+    )
+    cut = [row for row in cut if row["source"] in sources]
+    found = rests(project, bronze.History(project), {row["unit_id"] for row in cut}) if cut else {}
     units = [rest.units for rest in found.values() if len({piece["batch_id"] for piece in rest.pieces}) > 1]
     return [row for row in cut if any(row["unit_id"] in of_rest for of_rest in units)]
 
@@ -195,7 +202,7 @@ def plan(project: Project, spark: "SparkSession", rejects: list[dict]) -> int:
             f"{unit_id} was landed as {kinds[0]}, and {source} reads {kinds[1]} now (its `from`)",
             "Deliver the file under another name, for `inlet run` to read it so; or set `from` back",
         )
-    batch_id = bronze.next_batch(project, bronze.landed(project))
+    batch_id = bronze.History(project).next_batch
     replay.plan(project, rejects, batch_id)
     bronze.frame_again(project, spark, batch_id)
     return batch_id
@@ -210,12 +217,8 @@ def file_anew(project: Project, file: str, source: str | None) -> Redelivered | 
     table_versions.check(project)
     found, pending = bronze.plan_again(project, file, source), silver.pending(project)
     if found.plan is None:
-        again = [
-            batches
-            for (_, path), batches in bronze.read_again(project, bronze.landed(project)).items()
-            if path == found.path
-        ]
-        if any(batch in pending for batches in again for batch in batches):
+        readings = bronze.History(project).of_files(project.sources, [found.path])
+        if any(row.cause == REREAD and row["batch_id"] in pending for row in readings):
             return None
         raise ConfigError(
             f"{found.path} is as it was landed: there is nothing to take anew",
@@ -232,14 +235,13 @@ def file_anew(project: Project, file: str, source: str | None) -> Redelivered | 
 def not_landed(project: Project, path: str) -> list[str]:
     """Files of the sources that have landed this one of which nothing is landed. They are listed, and not looked into:
     some may wait for others, or for their end."""
-    landed = {(row["source"], row["path"]) for row in bronze.landed(project)}
-    sources = [project.sources[source] for source, known in landed if known == path and source in project.sources]
-    return [
-        name
-        for source in sources
-        for name, _ in listing(project, source)
-        if (source.name, name) not in landed and companions_of(source, name) is not None
-    ]
+    past, found = bronze.History(project), list[str]()
+    for name in sorted({row["source"] for row in past.of_files(project.sources, [path])}):
+        source = project.sources[name]
+        listed = [file for file, _ in listing(project, source) if companions_of(source, file) is not None]
+        landed = {row["path"] for row in past.of_files([name], listed)}
+        found += [file for file in listed if file not in landed]
+    return found
 
 
 def _with_rests(project: Project, rejects: list[dict]) -> tuple[list[dict], dict[str, str]]:
@@ -250,12 +252,12 @@ def _with_rests(project: Project, rejects: list[dict]) -> tuple[list[dict], dict
         return [], {}
     units = {row["unit_id"] for row in rejects}
     everything = {row["unit_id"]: row for row in _unresolved(project)}  # closed ones, too: a file is framed as a whole
-    found, lacking, done = dict.fromkeys(everything, False), {}, _decoded(project)
-    for (source, path), rest in rests(project, units | everything.keys()).items():
+    found, lacking, undecoded = dict.fromkeys(everything, False), {}, bronze.History(project).undecoded()
+    for (source, path), rest in rests(project, bronze.History(project), units | everything.keys()).items():
         if units.isdisjoint(rest.units):
             continue
         found |= dict.fromkeys(rest.units, True)
-        if not rest.is_whole or any((source, piece["batch_id"]) not in done for piece in rest.pieces):
+        if not rest.is_whole or any((piece["batch_id"], source) in undecoded for piece in rest.pieces):
             lacking |= dict.fromkeys(rest.units, path)
     return rejects + [row for unit, row in everything.items() if found[unit] and unit not in units], lacking
 
@@ -299,15 +301,22 @@ def chosen(project: Project, source: str | None, kind: str | None, batch: int | 
 
 def _under_way(project: Project) -> set[tuple]:
     """The rejects that a batch is to decode again which is not in the ledger yet."""
-    whole = _decoded(project)
+    past = bronze.History(project)
+    undecoded = past.undecoded()
     return {
-        _key(row, "rejected_in") for row in replay.planned(project) if (row["source"], row["batch_id"]) not in whole
+        _key(row, "rejected_in")
+        for row in past.replays({batch for batch, _ in undecoded})
+        if (row["batch_id"], row["source"]) in undecoded
     }
 
 
-def _decoded(project: Project) -> set[tuple[str, int]]:
-    """(source, batch) of all that the ledger has."""
-    ledger = lake.peek(project.lakehouse_path(), "silver.batches", ["source", "batch_id"])
+def _decoded(project: Project, rejects: list[dict]) -> set[tuple[str, int]]:
+    """(source, batch) of the ledger, of the batches of rejects."""
+    if not rejects:
+        return set()
+    batches = ", ".join(str(batch) for batch in sorted({row["batch_id"] for row in rejects}))
+    of_batches = f"where batch_id in ({batches})"
+    ledger = lake.peek(project.lakehouse_path(), "silver.batches", ["source", "batch_id"], of_batches)
     return {(row["source"], row["batch_id"]) for row in ledger}
 
 
@@ -318,13 +327,10 @@ def _key(row: dict, rejected_in: str) -> tuple:
 def _gone(project: Project, rejects: list[dict]) -> set[str]:
     """The units of rejects that bronze does not hold any more."""
     units = {row["unit_id"] for row in rejects}
-    landed = (
-        {
-            row["unit_id"]
-            for table in ("bronze.blocks", "bronze.messages")
-            for row in lake.peek(project.lakehouse_path(), table, ["unit_id"])
-        }
-        if units
-        else set()
-    )
-    return units - landed
+    if not units:
+        return units
+    among = f"where unit_id in ({', '.join(map(plain_literal, sorted(units)))})"
+    tables = ("bronze.blocks", "bronze.messages")
+    return units - {
+        row["unit_id"] for table in tables for row in lake.peek(project.lakehouse_path(), table, ["unit_id"], among)
+    }

@@ -60,9 +60,9 @@ def find_work(project: Project, steps: tuple[str, ...], sources: list[str], tabl
     """What there is to do, found without Spark. Raises: ConfigError for an unknown source or table."""
     chosen = [config.known(project.sources, name, "source") for name in sources] or list(project.sources.values())
     wanted = project.table_names(tables)
-    landed = bronze.landed(project) if "bronze" in steps else []
-    plan = bronze.plan_batch(project, chosen, landed) if "bronze" in steps else bronze.Plan(0)
-    purged.keep(project, plan, landed)
+    past = bronze.History(project)
+    plan = bronze.plan_batch(project, chosen, past) if "bronze" in steps else bronze.Plan(0)
+    purged.keep(project, plan, past)
     unlanded = silver.pending(project) if "silver" in steps or "bronze" in steps else []
     due = replay.due(project, [source.name for source in chosen]) if "silver" in steps else []
     behind = gold.pending(project) if "gold" in steps else []
@@ -231,18 +231,18 @@ def publish_views(project: Project, spark: "SparkSession", log: Log) -> None:
 def _finish_landing(project: Project, spark: "SparkSession", work: Work, log: Log) -> None:
     """Write the units of batches that are planned and not in the ledger: a run may have died between its plan and its
     units, and silver would take a batch without units for one that is done."""
-    planned = bronze.landed(project)
+    past = bronze.History(project)
     for batch_id in work.unlanded:
-        if files := [row for row in planned if row["batch_id"] == batch_id]:
+        if files := past.of_batch(batch_id):
             with log.step("bronze", batch=batch_id, finishing="what was planned"):
-                bronze.write_units(project, spark, bronze.Plan(batch_id, files))
+                bronze.write_units(project, spark, bronze.Plan(batch_id, [*files]))
         bronze.frame_again(project, spark, batch_id)
 
 
 def _bronze(project: Project, spark: "SparkSession", work: Work, log: Log) -> list[int]:
     # a file that was set aside by now is planned anew: until then it was counted on; so is one that was framed again
     is_old = work.unlanded or work.due
-    plan = bronze.plan_batch(project, work.sources, bronze.landed(project)) if is_old else work.plan
+    plan = bronze.plan_batch(project, work.sources, bronze.History(project)) if is_old else work.plan
     pending = []
     say_what_loads_lack(project, plan, log)
     if plan.files:
@@ -265,8 +265,8 @@ def say_what_loads_lack(project: Project, plan: bronze.Plan, log: Log) -> None:
     """Name each source whose first files are landed, and whose full loads would be rejected."""
     new = {f["source"] for f in plan.files}
     notices = {name: notice for name in sorted(new) if (notice := load_times.notice(project.sources[name]))}
-    known = {row["source"] for row in bronze.landed(project) if row["batch_id"] != plan.batch_id} if notices else set()
-    for name in notices.keys() - known:
+    past = bronze.History(project)
+    for name in (name for name in notices if not past.is_known(name)):
         log.say({"step": "warning", "source": name, "full_loads": notices[name]})
 
 

@@ -17,6 +17,7 @@ from inlet.fields.fit import fit
 from inlet.fields.wrong import Wrong
 from inlet.log import counted
 from inlet.publish import checkpoints
+from inlet.sql import plain_literal
 from inlet.table import Table
 from inlet.unit import place_in_file
 
@@ -92,7 +93,9 @@ def show(
 def _check_fed(project: Project, table: Table, checkpoint: str | None, at_checkpoint: dict[str, str]) -> None:
     """Raises: ConfigError where no source that feeds a table has a checkpoint."""
     columns = ["table_name", "source"]
-    rows = lake.peek(project.lakehouse_path(), "gold.applied", columns, f"where table_name = {_text(table.name)}")
+    rows = lake.peek(
+        project.lakehouse_path(), "gold.applied", columns, f"where table_name = {plain_literal(table.name)}"
+    )
     fed_by = {row["source"] for row in rows}
     if fed_by and fed_by.isdisjoint(at_checkpoint):
         raise ConfigError(
@@ -164,9 +167,10 @@ def _in_silver(project: Project, found: Shown, rows: list[tuple], columns: list[
         seqs.setdefault(source, set()).add(seq)
     kept = {}
     for source, wanted in seqs.items():
-        where = f"where source = {_text(source)} and change_seq between {_text(min(wanted))} and {_text(max(wanted))}"
+        least, greatest = plain_literal(min(wanted)), plain_literal(max(wanted))
+        where = f"where source = {plain_literal(source)} and change_seq between {least} and {greatest}"
         if len(wanted) <= MOST_NAMED:
-            where += f" and change_seq in ({', '.join(map(_text, sorted(wanted)))})"
+            where += f" and change_seq in ({', '.join(map(plain_literal, sorted(wanted)))})"
         for row in lake.peek(project.lakehouse_path(), "silver.changes", ["change_seq", *columns], where):
             if row["change_seq"] in wanted:
                 kept[source, row["change_seq"]] = row
@@ -178,15 +182,15 @@ def _until(project: Project, places: dict, at: str, untimed: list[str], source: 
     its changes before the first one, in its order, that is later (docs/adr/0014). In: the name of the row's source."""
     time, seq = _time_and_seq(at)
     if not untimed:
-        return _text(seq)
+        return plain_literal(seq)
     query = (
         f"select source, min(change_seq) from before_after where {UNTIMED} and change_timestamp > "
-        f"arrow_cast({_text(time.isoformat())}, 'Timestamp(Microsecond, Some(\"UTC\"))') group by source"
+        f"arrow_cast({plain_literal(time.isoformat())}, 'Timestamp(Microsecond, Some(\"UTC\"))') group by source"
     )
     later = dict(_read(project, {"before_after": places["before_after"]}, query, 0).rows)
     before = {name: f"{int(later[name]) - 1:0{change.LEN_SEQ}d}" if name in later else "~" for name in untimed}
-    cases = " ".join(f"when {_text(name)} then {_text(place)}" for name, place in before.items())
-    return f"(case {_name(source)} {cases} else {_text(seq)} end)"
+    cases = " ".join(f"when {plain_literal(name)} then {plain_literal(place)}" for name, place in before.items())
+    return f"(case {_name(source)} {cases} else {plain_literal(seq)} end)"
 
 
 def _with_own_times(table: Table, query: str) -> str:
@@ -267,9 +271,13 @@ def _changes(table: Table, key: list[str], until: str | None, ends: dict[str, st
         [f"change_seq <= {until}"] if until else []
     )
     if key:
-        images = ["(" + " and ".join(f"{of}[{_text(n)}] = {v}" for n, v in _key(table, key)) + ")" for of in IMAGES]
+        images = [
+            "(" + " and ".join(f"{of}[{plain_literal(n)}] = {v}" for n, v in _key(table, key)) + ")" for of in IMAGES
+        ]
         where.append(f"({' or '.join(images)})")
-    members = ", ".join(f"{_text(n)}, coalesce(after[{_text(n)}], before[{_text(n)}])" for n in table.gold_key)
+    members = ", ".join(
+        f"{plain_literal(n)}, coalesce(after[{plain_literal(n)}], before[{plain_literal(n)}])" for n in table.gold_key
+    )
     keyed = f"case when after is not null or before is not null then named_struct({members}) end as key, "
     columns = (keyed if table.key else "") + ", ".join(map(_name, CHANGES))
     return f"select {columns} from before_after where {' and '.join(where)} order by source, change_seq"
@@ -277,7 +285,7 @@ def _changes(table: Table, key: list[str], until: str | None, ends: dict[str, st
 
 def _end(ends: dict[str, str], source: str) -> str:
     """SQL for the change_seq up to which a row's source is public."""
-    cases = " ".join(f"when {_text(name)} then {_text(seq)}" for name, seq in sorted(ends.items()))
+    cases = " ".join(f"when {plain_literal(name)} then {plain_literal(seq)}" for name, seq in sorted(ends.items()))
     return f"(case {source} {cases} else '' end)" if cases else "''"
 
 
@@ -297,7 +305,7 @@ def _key(table: Table, values: list[str]) -> list[tuple[str, str]]:
             raise ConfigError(
                 f"--key: {wrong.expected} for {name}, found {value!r}", "Give a value of the key"
             ) from wrong
-        text = f"decode({_text(value)}, 'hex')" if column.type == "binary" else _text(value)
+        text = f"decode({plain_literal(value)}, 'hex')" if column.type == "binary" else plain_literal(value)
         found.append((column.gold_name, f"cast({text} as {TYPES.get(column.type, column.type)})"))
     return found
 
@@ -314,11 +322,6 @@ def _time_and_seq(time: str) -> tuple[datetime, str]:
         raise ConfigError(f"--at: expected a time in UTC, found {time!r}", "Write 2026-01-05 18:00:00") from error
     at = at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)
     return at, f"{at:%Y%m%d%H%M%S}{at.microsecond // 10_000:02d}~"
-
-
-def _text(value: str) -> str:
-    """Text as a literal of the engine that reads, in which a backslash is one."""
-    return "'" + value.replace("'", "''") + "'"
 
 
 def _name(name: str) -> str:

@@ -17,9 +17,9 @@ def status(project: Project) -> dict[str, list[dict]]:
     """Lists of plain rows under the titles `sources`, `gold`, `public`, and of what waits."""
     lakehouse = project.lakehouse_path()
     ledger = lake.peek(lakehouse, "silver.batches", [c.name for c in change.BATCHES])
-    files = bronze.landed(project)
-    last = {(row["source"], row["path"]): row for row in sorted(files, key=lambda row: row["batch_id"])}
-    waiting = bronze.plan_batch(project, list(project.sources.values()), files)
+    past = bronze.History(project)
+    num_files, refused = past.num_files(), past.refused()
+    waiting = bronze.plan_batch(project, list(project.sources.values()), past)
     unresolved = [row for row in replay.unresolved(project) if row["kind"] != replay.IGNORED]
     closed = {(row["source"], row["unit_id"], row["rejected_in"]) for row in closed_rejects.closings(project).values()}
     sources, rejected = [], Counter(row["source"] for row in unresolved)
@@ -31,29 +31,27 @@ def status(project: Project) -> dict[str, list[dict]]:
             {
                 "source": name,
                 "codec": source.codec,
-                "files": len({r["path"] for r in files if r["source"] == name}),
+                "files": num_files.get(name, 0),
                 "new files": sum(f["source"] == name for f in waiting.files),
                 "refused files": sum(
-                    bool(row["problem"])
-                    and not purged.is_gap(row)
-                    and (of, f"{of}/{path}", row["batch_id"]) not in closed
-                    for (of, path), row in last.items()
-                    if of == name
+                    not purged.is_gap(row) and (name, f"{name}/{row['path']}", row["batch_id"]) not in closed
+                    for row in refused
+                    if row["source"] == name
                 ),
                 **{key.removeprefix("num_"): value for key, value in total.items()},
                 "last batch": max((row["batch_id"] for row in mine), default=None),
                 "finished at": max((row["finished_at"] for row in mine), default=None),
             }
         )
-    undecoded = silver.pending(project)
+    undecoded = past.unfinished()
     loading = [*_loading(project), *file_loads.loading(project)]
     logs = [
         {"table": t.name, "has": f"{t.name}__before_after", "why": t.without_key}
         for t in project.tables.values()
         if not t.key
     ]
-    past = runs.last(project)
-    late, known = run_counts.late_changes(past), run_counts.known_already(past)
+    last_runs = runs.last(project)
+    late, known = run_counts.late_changes(last_runs), run_counts.known_already(last_runs)
     return {
         "sources": sources,
         "gold": _gold(project, ledger, unresolved),
@@ -65,7 +63,7 @@ def status(project: Project) -> dict[str, list[dict]]:
         **({"full loads that have not ended": loading} if loading else {}),
         **task_state.sections(project),
         **({"waiting for silver": [{"batch": b} for b in undecoded]} if undecoded else {}),
-        **({"waiting for the feed": kept} if (kept := _waiting(project, files)) else {}),
+        **({"waiting for the feed": kept} if (kept := _waiting(project, past)) else {}),
         **({"gaps in the changes": gaps} if (gaps := rejects.gaps(project)) else {}),
         **(
             {
@@ -102,11 +100,11 @@ def status(project: Project) -> dict[str, list[dict]]:
     }
 
 
-def _waiting(project: Project, files: list[dict]) -> list[dict]:
+def _waiting(project: Project, past: bronze.History) -> list[dict]:
     """Records that wait for others of their change, or for the end of their transaction."""
     rows = []
     for name, source in project.sources.items():
-        if spans := bronze.undecided(source, [row for row in files if row["source"] == name]):
+        if spans := bronze.undecided(source, past.of_judged(name)):
             rows.append(
                 {
                     "source": name,

@@ -2,6 +2,7 @@
 
 from inlet import lake
 from inlet.config import Project
+from inlet.sql import plain_literal
 from inlet.table import by_name
 
 LEDGER = ["source", "batch_id", "tables", "num_changes"]
@@ -24,9 +25,31 @@ def lagging(ledger: list[dict], applied: list[dict], tables) -> dict[str, dict[s
 
 
 def state(project: Project) -> tuple[list[dict], list[dict]]:
-    """Rows of silver.batches and of gold.applied."""
+    """The ledger, and rows of gold.applied. Of what each table of the project has, the ledger is its last batch alone:
+    a row of a source, at most one table and no changes; batches that some table lacks follow as they are.
+    """
     lakehouse = project.lakehouse_path()
-    return lake.peek(lakehouse, "silver.batches", LEDGER), lake.peek(lakehouse, "gold.applied", APPLIED)
+    applied = lake.peek(lakehouse, "gold.applied", APPLIED)
+    if not lake.exists(lakehouse, "silver.batches"):
+        return [], applied
+    each = (
+        "select source, batch_id, unnest(tables) as name from ledger union all "
+        "select source, batch_id, cast(null as varchar) as name from ledger"
+    )
+    query = f"select source, name, max(batch_id) as batch_id from ({each}) group by source, name"
+    ledger = [
+        {
+            "source": row["source"],
+            "batch_id": row["batch_id"],
+            "tables": [row["name"]] if row["name"] else [],
+            "num_changes": 0,
+        }
+        for row in lake.ask(lakehouse, query, ledger="silver.batches")
+    ]
+    through = new_from(lagging(ledger, applied, project.tables.values()))
+    of_sources = [f"source = {plain_literal(source)} and batch_id > {batch_id}" for source, batch_id in through.items()]
+    new_rows = f"where {' or '.join(of_sources)}"
+    return ledger + (lake.peek(lakehouse, "silver.batches", LEDGER, new_rows) if of_sources else []), applied
 
 
 def greatest(ledger: list[dict], names: set[str]) -> list[list]:
@@ -38,10 +61,16 @@ def greatest(ledger: list[dict], names: set[str]) -> list[list]:
     return [[*place, batch_id] for place, batch_id in last.items()]
 
 
-def new(ledger: list[dict], lags: dict) -> list[dict]:
-    """Rows of the ledger that some table has not taken yet."""
-    through: dict[str, int] = {}  # source -> last batch that every table has
+def new_from(lags: dict) -> dict[str, int]:
+    """Source -> the last batch that every table has."""
+    through: dict[str, int] = {}
     for sources in lags.values():
         for source, (applied, _) in sources.items():
             through[source] = min(applied, through.get(source, applied))
+    return through
+
+
+def new(ledger: list[dict], lags: dict) -> list[dict]:
+    """Rows of the ledger that some table has not taken yet."""
+    through = new_from(lags)
     return [row for row in ledger if row["source"] in through and row["batch_id"] > through[row["source"]]]

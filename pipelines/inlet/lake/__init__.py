@@ -2,20 +2,22 @@
 
 from inlet.lake.lock import following, writing
 from inlet.lake.reads import (
+    ask,
     column_names,
     describe,
     exists,
     has_files,
     has_version,
+    lacking,
     may_hold,
     operations,
     peek,
-    query_builder,
     size,
     size_bytes,
     transaction_version,
     version,
 )
+from inlet.lake.snapshots import query_builder
 from inlet.lake.tables import DATABASES, add_arrow, add_rows, append, arrow_schema, create, create_sql, ddl_of
 
 __all__ = [
@@ -24,6 +26,7 @@ __all__ = [
     "add_rows",
     "append",
     "arrow_schema",
+    "ask",
     "column_names",
     "create",
     "create_sql",
@@ -33,6 +36,7 @@ __all__ = [
     "following",
     "has_files",
     "has_version",
+    "lacking",
     "may_hold",
     "operations",
     "peek",

@@ -4,59 +4,63 @@
 
 from urllib.parse import unquote
 
+from inlet.lake import snapshots
+
+
+def newest(lakehouse: str, table: str) -> snapshots.Snapshot | None:
+    """The newest version of a table; None while it does not exist. Read without Spark."""
+    return snapshots.newest(_place(lakehouse, table))
+
 
 def exists(lakehouse: str, table: str) -> bool:
     """Is the table there? Found without Spark."""
     import deltalake
 
-    return deltalake.DeltaTable.is_deltatable(f"{lakehouse}/{table.replace('.', '/')}")
-
-
-def query_builder():
-    """A builder of queries over Delta tables. Files of earlier releases hold timestamps as INT96, and it reads them as
-    microseconds: nanoseconds, its default, overflow outside the years 1677 to 2262 and give another time.
-    """
-    import deltalake
-
-    builder = deltalake.QueryBuilder()
-    builder.execute("set datafusion.execution.parquet.coerce_int96 = 'us'")
-    return builder
+    return deltalake.DeltaTable.is_deltatable(_place(lakehouse, table))
 
 
 def peek(lakehouse: str, table: str, columns: list[str], rest: str = "", version: int | None = None) -> list[dict]:
     """Columns of a small state table as a list of dicts, read without Spark; [] while the table does not exist. A
     column that the table has not got yet is null. In: what follows `from` in SQL: an order, a limit; the Delta version,
     none for the newest."""
-    import deltalake
-    import pyarrow as pa
-
-    if not exists(lakehouse, table):
+    found = _version(lakehouse, table, version)
+    if found is None:
         return []
-    delta_table = deltalake.DeltaTable(f"{lakehouse}/{table.replace('.', '/')}", version=version)
-    existing = {field.name for field in delta_table.schema().fields}
+    existing = found.once("columns", lambda: {field.name for field in found.table.schema().fields})
     asked = ", ".join(
         name if name.strip('"') in existing or not name.isidentifier() else f"null as {name}" for name in columns
     )
-    rows = query_builder().register("rows", delta_table)
-    return pa.table(rows.execute(f"select {asked} from rows {rest}").read_all()).to_pylist()
+    return snapshots.rows_of(found.query(f"select {asked} from rows {rest}"))
+
+
+def lacking(lakehouse: str, table: str, other: str, columns: list[str]) -> list[dict]:
+    """Columns of the rows of a table, each once, that another table has no row with."""
+    asked = ", ".join(columns)
+    if not (exists(lakehouse, table) and exists(lakehouse, other)):
+        return peek(lakehouse, table, [f"distinct {asked}"])
+    return ask(lakehouse, f"select {asked} from rows except select {asked} from others", rows=table, others=other)
+
+
+def ask(lakehouse: str, query: str, **tables: str) -> list[dict]:
+    """The rows of a query without Spark, asked once of the newest versions of its tables. In: the tables, which exist,
+    by their names in it."""
+    found = {name: snapshots.existing(_place(lakehouse, table)) for name, table in tables.items()}
+    return snapshots.rows_of(snapshots.query(query, found))
 
 
 def column_names(lakehouse: str, table: str) -> set[str]:
     """The columns of a table, read without Spark."""
-    import deltalake
-
-    return {field.name for field in deltalake.DeltaTable(f"{lakehouse}/{table.replace('.', '/')}").schema().fields}
+    found = newest(lakehouse, table)
+    return {field.name for field in found.table.schema().fields} if found else set()
 
 
 def may_hold(lakehouse: str, table: str, column: str, *values: int) -> bool:
     """Can a table hold rows with one of these numbers in a column? Told by the statistics of its files, without
     Spark."""
-    import deltalake
-    import pyarrow as pa
-
-    if not exists(lakehouse, table):
+    found = newest(lakehouse, table)
+    if found is None:
         return False
-    files = pa.table(deltalake.DeltaTable(f"{lakehouse}/{table.replace('.', '/')}").get_add_actions(flatten=True))
+    files = _files(found)
     if not {f"min.{column}", f"max.{column}"} <= set(files.column_names):
         return files.num_rows > 0
     return any(
@@ -67,12 +71,8 @@ def may_hold(lakehouse: str, table: str, column: str, *values: int) -> bool:
 
 def size(lakehouse: str, table: str) -> tuple[int, int]:
     """How many data files a table has, and their bytes, from its log alone; nothing while it does not exist."""
-    import deltalake
-
-    if not exists(lakehouse, table):
-        return 0, 0
-    rows = deltalake.DeltaTable(f"{lakehouse}/{table.replace('.', '/')}").get_add_actions(flatten=True)
-    sizes = rows["size_bytes"].to_pylist()
+    found = newest(lakehouse, table)
+    sizes = _files(found).column("size_bytes").to_pylist() if found else []
     return len(sizes), sum(sizes)
 
 
@@ -86,12 +86,35 @@ def describe(lakehouse: str, table: str, version: int | None = None) -> tuple[di
     path, `before.order_id`. None while the table does not exist. In: the Delta version; none for the newest."""
     import json
 
+    found = _version(lakehouse, table, version)
+    if found is None:
+        return None
+    return found.once(
+        "description",
+        lambda: (
+            dict(_columns(json.loads(found.table.schema().to_json())["fields"])),
+            found.table.metadata().configuration,
+        ),
+    )
+
+
+def _place(lakehouse: str, table: str) -> str:
+    return f"{lakehouse}/{table.replace('.', '/')}"
+
+
+def _version(lakehouse: str, table: str, version: int | None) -> snapshots.Snapshot | None:
+    """A version of a table, none for the newest; None while the table does not exist."""
     import deltalake
 
-    if not exists(lakehouse, table):
-        return None
-    delta_table = deltalake.DeltaTable(f"{lakehouse}/{table.replace('.', '/')}", version=version)
-    return dict(_columns(json.loads(delta_table.schema().to_json())["fields"])), delta_table.metadata().configuration
+    found = newest(lakehouse, table)
+    if found is None or version in (None, found.version):
+        return found
+    return snapshots.Snapshot(deltalake.DeltaTable(_place(lakehouse, table), version=version), None)
+
+
+def _files(found: snapshots.Snapshot):
+    """The data files of a table, with their statistics."""
+    return found.once("files", lambda: snapshots.as_arrow(found.table.get_add_actions(flatten=True)))
 
 
 def _columns(fields: list[dict], path: str = ""):
@@ -108,18 +131,13 @@ def _columns(fields: list[dict], path: str = ""):
 
 def version(lakehouse: str, table: str) -> int:
     """The newest Delta version of a table."""
-    import deltalake
-
-    return deltalake.DeltaTable(f"{lakehouse}/{table.replace('.', '/')}").version()
+    return snapshots.existing(_place(lakehouse, table)).version
 
 
 def transaction_version(lakehouse: str, table: str, app_id: str) -> int:
     """The version of the last append to a table under an app_id; 0 where there is none."""
-    import deltalake
-
-    if not exists(lakehouse, table):
-        return 0
-    return deltalake.DeltaTable(f"{lakehouse}/{table.replace('.', '/')}").transaction_version(app_id) or 0
+    found = newest(lakehouse, table)
+    return found and found.table.transaction_version(app_id) or 0
 
 
 def has_version(lakehouse: str, table: str, number: int) -> bool:
@@ -127,7 +145,7 @@ def has_version(lakehouse: str, table: str, number: int) -> bool:
     import deltalake
 
     try:
-        deltalake.DeltaTable(f"{lakehouse}/{table.replace('.', '/')}", version=number)
+        deltalake.DeltaTable(_place(lakehouse, table), version=number)
     except deltalake.exceptions.DeltaError:
         return False
     return True
@@ -139,7 +157,7 @@ def has_files(lakehouse: str, table: str, number: int) -> bool:
     import deltalake
     import fsspec
 
-    place = f"{lakehouse}/{table.replace('.', '/')}"
+    place = _place(lakehouse, table)
     delta_table = deltalake.DeltaTable(place, version=number)
     store, path = fsspec.url_to_fs(place)
     existing = {file.rpartition("/")[2] for file in store.find(path)}  # they are named by random ids
@@ -158,7 +176,5 @@ def operations(lakehouse: str, table: str, num: int) -> list[str]:
     import deltalake
 
     return (
-        [commit["operation"] for commit in deltalake.DeltaTable(f"{lakehouse}/{table.replace('.', '/')}").history(num)]
-        if num
-        else []
+        [commit["operation"] for commit in deltalake.DeltaTable(_place(lakehouse, table)).history(num)] if num else []
     )

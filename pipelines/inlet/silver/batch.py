@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from inlet import change, lake
 from inlet.config import Project
 from inlet.errors import AccountingError
-from inlet.sql import literal
+from inlet.sql import literal, plain_literal
 from inlet.table import by_name, fingerprint
 from inlet.unit import ORDER, PLACE
 
@@ -224,17 +224,13 @@ def _conflicts(judged):
 
 def overlaps(batch: Batch, spans: dict[str, tuple[str, str]]) -> bool:
     """Can any of these changes be in silver already? In: least and greatest change_seq by source."""
-    ledger = lake.peek(
-        batch.project.lakehouse_path(), "silver.batches", ["batch_id", "source", "first_change_seq", "last_change_seq"]
-    )
-    return any(
-        row["batch_id"] != batch.batch_id
-        and row["source"] in spans
-        and row["first_change_seq"]
-        and row["first_change_seq"] <= spans[row["source"]][1]
-        and spans[row["source"]][0] <= row["last_change_seq"]
-        for row in ledger
-    )
+    overlapping = [
+        f"source = {plain_literal(source)} and first_change_seq > '' and first_change_seq <= {plain_literal(last)} "
+        f"and last_change_seq >= {plain_literal(first)}"
+        for source, (first, last) in spans.items()
+    ]
+    others = f"where batch_id <> {batch.batch_id} and ({' or '.join(overlapping)}) limit 1"
+    return bool(spans) and bool(lake.peek(batch.project.lakehouse_path(), "silver.batches", ["batch_id"], others))
 
 
 def _sent_elsewhere(batch: Batch, judged, identity: str):

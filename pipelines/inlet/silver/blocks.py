@@ -7,6 +7,7 @@ is several times cheaper than writing (docs/performance.md).
 """
 
 import json
+from collections.abc import Sequence
 from functools import partial
 
 from inlet import change, lake
@@ -28,7 +29,7 @@ MAX_TABLES = 1 << 16  # `place` = unit number * MAX_TABLES + table number, one l
 HEAD = "unit_id, source, path, file_offset, size_bytes, num_records, context, batch_id"
 
 
-def run(batch: Batch, sources: list[str], files: list[dict]) -> None:
+def run(batch: Batch, sources: list[str], files: Sequence[dict]) -> None:
     """Decode the blocks of a batch into silver's tables, and fill in the accounts. In: the sources that have any; the
     batch's rows of bronze.files.
     """
@@ -41,7 +42,7 @@ def run(batch: Batch, sources: list[str], files: list[dict]) -> None:
             batch.spark.conf.unset(setting)
 
 
-def _run_codec(batch: Batch, codec, sources: list[str], files: list[dict]) -> None:
+def _run_codec(batch: Batch, codec, sources: list[str], files: Sequence[dict]) -> None:
     landed = headers(batch, codec, sources)
     _count_landed(batch, landed)
     heads = verdicts.judged_units(batch, landed, files)
@@ -50,7 +51,7 @@ def _run_codec(batch: Batch, codec, sources: list[str], files: list[dict]) -> No
     file_loads.of_files(batch, landed)
 
 
-def replay(batch: Batch, codec, sources: list[str], replays: list[dict], files: list[dict]) -> list[dict]:
+def replay(batch: Batch, codec, sources: list[str], replays: list[dict], files: Sequence[dict]) -> list[dict]:
     """Decode rejected records of blocks again, and the blocks that this batch framed again. In: the rows of
     bronze.replays of the former; the batch's rows of bronze.files. Out: the units.
     """

@@ -12,12 +12,13 @@ A unit that its decoder fails on (guard.py) is one record, whatever it holds.
 """
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from inlet import bronze, lake
-from inlet.bronze import replay
 from inlet.bronze.guard import said_by_worker
+from inlet.bronze.history import REREAD, Reading
 from inlet.config import Project
 from inlet.errors import FILE_KINDS, AccountingError, InletError
 from inlet.lake.spark import small_query_settings
@@ -47,26 +48,24 @@ SMALL_BYTES = 8 << 20  # a batch up to which planning costs more than decoding
 
 def pending(project: Project) -> list[int]:
     """Batches in bronze that the ledger does not have yet, oldest first. Read without Spark."""
-    return bronze.unfinished([*bronze.landed(project), *replay.planned(project)], _done(project))
+    return bronze.History(project).unfinished()
 
 
 def run(project: Project, spark: "SparkSession", batch_id: int, tell=lambda doing: None) -> dict[str, Account]:
     """Decode one bronze batch. In: a function told what is being done. Out: the accounts by source. Raises:
     AccountingError; then gold does not see the batch of the source that it names, and the other sources of the batch
     are done."""
-    if batch_id not in pending(project):
+    past = bronze.History(project)
+    undecoded = past.undecoded()
+    sources = sorted(source for batch, source in undecoded if batch == batch_id)
+    if not sources:
         raise InletError(f"Batch {batch_id} is not one that waits for silver", "`inlet status` names those that do")
-    files = [row for row in bronze.landed(project) if row["batch_id"] == batch_id]
-    replays = replay.of_batch(project, batch_id)
+    files, replays = past.of_batch(batch_id), past.replays_of(batch_id)
     check_ledger(project, batch_id, [*files, *replays])
     bronze.check_sources(project, batch_id, [*files, *replays])
     table_versions.check(project)
-    done, earlier = _done(project), [*bronze.landed(project), *replay.planned(project)]
-    sources = sorted({row["source"] for row in [*files, *replays] if (batch_id, row["source"]) not in done})
     held = {
-        row["source"]: row["batch_id"]
-        for row in earlier
-        if row["batch_id"] < batch_id and row["source"] in sources and (row["batch_id"], row["source"]) not in done
+        source: batch for batch, source in sorted(undecoded, reverse=True) if batch < batch_id and source in sources
     }
     ready, failed = [source for source in sources if source not in held], {}
     if held:
@@ -105,7 +104,7 @@ def _decode(
     spark: "SparkSession",
     batch_id: int,
     sources: list[str],
-    files: list[dict],
+    files: list[Reading],
     replays: list[dict],
     tell,
 ) -> dict[str, Account]:
@@ -115,7 +114,8 @@ def _decode(
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
-    files, replays = ([row for row in rows if row["source"] in sources] for rows in (files, replays))
+    files = [row for row in files if row["source"] in sources]
+    replays = [row for row in replays if row["source"] in sources]
     try:
         return _run(project, spark, batch_id, files, replays, tell)
     except (Py4JJavaError, PySparkException) as error:
@@ -133,23 +133,14 @@ def _decode_apart(project: Project, batch_id: int, why: dict[str, str]) -> None:
     lake.add_rows(project.lakehouse_path(), "silver.stopped", rows)
 
 
-def _done(project: Project) -> set[tuple[int, str]]:
-    """(batch_id, source) of every line of the ledger."""
-    return {
-        (row["batch_id"], row["source"])
-        for row in lake.peek(project.lakehouse_path(), "silver.batches", ["batch_id", "source"])
-    }
-
-
-def check_ledger(project: Project, batch_id: int, files: list[dict]) -> None:
+def check_ledger(project: Project, batch_id: int, files: Sequence[dict]) -> None:
     """All lines of a batch are one commit, but for sources that are decoded apart. Where others are missing somebody
     took them, and recovery would take what gold has read."""
-    whole = {source for batch, source in _done(project) if batch == batch_id}
-    apart = {
-        row["source"]
-        for row in lake.peek(project.lakehouse_path(), "silver.stopped", ["batch_id", "source"])
-        if row["batch_id"] == batch_id
-    }
+    columns, of_batch = ["batch_id", "source"], f"where batch_id = {batch_id}"
+    whole, apart = (
+        {row["source"] for row in lake.peek(project.lakehouse_path(), table, columns, of_batch)}
+        for table in ("silver.batches", "silver.stopped")
+    )
     if whole and (lacking := sorted({row["source"] for row in files} - whole - apart)):
         raise InletError(
             f"The ledger has batch {batch_id} for {', '.join(sorted(whole))} and not for {', '.join(lacking)}",
@@ -161,24 +152,19 @@ def _run(
     project: Project,
     spark: "SparkSession",
     batch_id: int,
-    files: list[dict],
+    files: list[Reading],
     replays: list[dict],
     tell,
     is_apart: bool = False,
 ) -> dict[str, Account]:
     batch = Batch(spark, project, batch_id, sorted({row["source"] for row in [*files, *replays]}), is_apart)
-    batch.again = {
-        place: row
-        for place, batches in bronze.read_again(project, bronze.landed(project)).items()
-        for row in files
-        if batch_id in batches and place == (row["source"], row["path"])
-    }
+    batch.again = {row.place: row for row in files if row.cause == REREAD}
     recover.run(project, spark, batch_id, among(batch.sources))
     for source in batch.sources:
         batch.account(source)
     landed = [] if replays else files  # of a replay they say only what was framed again
     of_files, of_messages = (
-        sorted({row["source"] for row in bronze.Plan(batch_id, landed).of(has_messages, project)})
+        sorted({row["source"] for row in bronze.Plan(batch_id, [*landed]).of(has_messages, project)})
         for has_messages in (False, True)
     )
     redelivered.resolve(batch)

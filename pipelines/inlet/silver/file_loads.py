@@ -13,6 +13,7 @@ from inlet import bronze, change, lake
 from inlet.bronze import purged
 from inlet.bronze.files import listing, unpacked_name, utc
 from inlet.bronze.framing import attempt
+from inlet.bronze.history import Place, Reading
 from inlet.bronze.plan import is_as_listed
 from inlet.codecs import CODECS
 from inlet.codecs.codec import offers
@@ -35,8 +36,8 @@ def of_files(batch: Batch, units: list[dict]) -> None:
 
 
 def _of_several(batch: Batch, sources: list[str]) -> None:
-    landed, ended_before = bronze.landed(batch.project), full_loads.before(batch, full_loads.END)
-    rows = [row for row in landed if row["source"] in sources and row["batch_id"] <= batch.batch_id]
+    past, ended_before = bronze.History(batch.project), full_loads.before(batch, full_loads.END)
+    rows = [row for source in sources for row in past.of_source(source) if row["batch_id"] <= batch.batch_id]
     loads = _newest(loads_of(batch.project, rows))
     whole = _whole(batch, {load: files for load, files in loads.items() if load not in ended_before})
     if not whole:
@@ -48,7 +49,7 @@ def _of_several(batch: Batch, sources: list[str]) -> None:
             f"select * from silver.changes where {among(sources)} and operation <> 'REFRESH' and change_seq > '{first}'"
         )
         proven |= full_loads.proven_by(batch, changes, asked)
-    last = {(row["source"], row["path"]): row for row in sorted(rows, key=lambda row: row["batch_id"])}
+    last = {row.place: row for row in rows}
     coming = {name: _coming(batch, name, last) for name in {source for source, *_ in proven}}
     ended = sorted(load for load in proven if not _has_more(batch, load, loads[load], coming[load[0]]))
     full_loads.append(
@@ -57,7 +58,7 @@ def _of_several(batch: Batch, sources: list[str]) -> None:
     _resolve_gaps(batch, ended, rows)
 
 
-def _resolve_gaps(batch: Batch, ended: list[Load], rows: list[dict]) -> None:
+def _resolve_gaps(batch: Batch, ended: list[Load], rows: list[Reading]) -> None:
     """Gaps in the changes of a table that were found before a load of it began are none any more. In: rows of
     bronze.files."""
     began = {(source, table): load_id[: change.LEN_TIME] for source, table, load_id in ended}
@@ -75,7 +76,7 @@ def _resolve_gaps(batch: Batch, ended: list[Load], rows: list[dict]) -> None:
               and batch_id < {batch.batch_id} and unit_id in ({", ".join(map(literal, units))})""")
 
 
-def loads_of(project: Project, rows: list[dict]) -> dict[Load, dict[str, dict]]:
+def loads_of(project: Project, rows: list[Reading]) -> dict[Load, dict[str, dict]]:
     """The loads of several files: their files by path, each as its last row of bronze.files, with its `first_batch`.
     In: rows of bronze.files.
     """
@@ -103,7 +104,9 @@ def loading(project: Project) -> list[dict]:
     """Loads of several files whose end has not been seen, but for the first one of each table, which closes nothing.
     Read without Spark.
     """
-    loads = loads_of(project, bronze.landed(project))
+    past = bronze.History(project)
+    several = [name for name, source in project.sources.items() if offers(CODECS[source.codec], "load_now")]
+    loads = loads_of(project, [row for source in several for row in past.of_source(source)])
     columns = ["source", "source_schema", "source_table", "load_id"]
     rows = lake.peek(
         project.lakehouse_path(), "silver.control_events", columns, f"where kind = '{full_loads.END}'"
@@ -126,10 +129,14 @@ def loading(project: Project) -> list[dict]:
 def _whole(batch: Batch, loads: dict[Load, dict[str, dict]]) -> set[Load]:
     """Those loads whose landed files are whole, without a gap in their numbers and without a rejected record."""
     columns = ["source", "unit_id", "kind", "batch_id", "resolved_by"]
-    rejects = lake.peek(batch.project.lakehouse_path(), "silver.rejects", columns) if loads else []
+    rejects = (
+        lake.peek(batch.project.lakehouse_path(), "silver.rejects", columns, "where resolved_by is null")
+        if loads
+        else []
+    )
     newest: dict[tuple[str, str], int] = {}  # (source, path) -> the last batch that a record of it was rejected in
     for row in rejects:
-        if row["resolved_by"] is None and row["kind"] not in FILE_KINDS:
+        if row["kind"] not in FILE_KINDS:
             place = row["source"], row["unit_id"].removeprefix(f"{row['source']}/").rsplit("@", 1)[0]
             newest[place] = max(row["batch_id"], newest.get(place, 0))
     return {
@@ -146,7 +153,7 @@ def _options(batch: Batch, load: Load):
     return source.options_as(CODECS[source.codec].OPTIONS)
 
 
-def _coming(batch: Batch, name: str, last: dict[tuple[str, str], dict]) -> set[str | None] | None:
+def _coming(batch: Batch, name: str, last: dict[Place, Reading]) -> set[str | None] | None:
     """The owners of files of loads that are listed and not landed as they are; None where they cannot be listed. In:
     the last rows of bronze.files.
     """

@@ -36,25 +36,19 @@ def of_files(batch: Batch, units: list[dict]) -> None:
     units of these files.
     """
     loads = {(unit["source"], unit["path"]): unit["load_id"] for unit in units if unit["load_id"]}
-    last = {
-        (row["source"], row["path"]): row
-        for row in sorted(bronze.landed(batch.project), key=lambda row: row["batch_id"])
-        if row["batch_id"] <= batch.batch_id
-    }
-    whole = {
-        place
-        for place, row in last.items()
-        if place in loads and row["ofs_end"] == row["size_bytes"] and not row["problem"]
-    }
+    sources_of_loads, paths = ({place[n] for place in loads} for n in (0, 1))
+    readings = bronze.History(batch.project).of_files(sources_of_loads, paths)
+    last = {row.place: row for row in readings if row["batch_id"] <= batch.batch_id}
+    whole = {place for place, row in last.items() if place in loads and row.is_whole}
     sources = sorted({source for source, path in loads.keys() & whole})
     if not sources:
         return
     rejected = {
         (row["source"], row["unit_id"].removeprefix(f"{row['source']}/").rsplit("@", 1)[0])
         for row in lake.peek(
-            batch.project.lakehouse_path(), "silver.rejects", ["source", "unit_id", "kind", "resolved_by"]
+            batch.project.lakehouse_path(), "silver.rejects", ["source", "unit_id", "kind"], "where resolved_by is null"
         )
-        if row["kind"] not in FILE_KINDS and row["resolved_by"] is None
+        if row["kind"] not in FILE_KINDS
     }  # of those nothing was landed then
     ended = {(source, path, loads[source, path]) for source, path in (loads.keys() & whole) - rejected}
     if not ended:

@@ -20,6 +20,7 @@ from inlet.config import Project
 from inlet.errors import AccountingError, InletError, Reject
 from inlet.silver import decoded, repeated_parts
 from inlet.silver.batch import Batch, among
+from inlet.sql import plain_literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -31,22 +32,13 @@ PARTS = [c.name for c in change.WAITING if c.name not in ("batch_id", "decoded_a
 
 def waiting(project: Project) -> list[dict]:
     """Parts that wait, without their bytes. Read without Spark."""
-    rows = lake.peek(
-        project.lakehouse_path(), "silver.waiting", [*PLACE, "note", "change_seq", "is_settled", "batch_id"]
-    )
-    whole = (
-        {
-            (r["source"], r["batch_id"])
-            for r in lake.peek(project.lakehouse_path(), "silver.batches", ["source", "batch_id"])
-        }
-        if rows
-        else set()
-    )
-    rows = [row for row in rows if (row["source"], row["batch_id"]) in whole]
-    last: dict[tuple, dict] = {}
-    for row in sorted(rows, key=lambda row: (row["batch_id"], row["is_settled"])):
-        last[tuple(row[name] for name in PLACE)] = row
-    return [row for row in last.values() if not row["is_settled"]]
+    lakehouse, table = project.lakehouse_path(), "silver.waiting"
+    undecoded = lake.lacking(lakehouse, table, "silver.batches", ["batch_id", "source"])
+    places = [f"(batch_id = {row['batch_id']} and source = {plain_literal(row['source'])})" for row in undecoded]
+    of_whole = f"where not ({' or '.join(places) or 'false'})"
+    newest = f"row_number() over (partition by {', '.join(PLACE)} order by batch_id desc, is_settled desc) = 1"
+    columns = [*PLACE, "note", "change_seq", "is_settled", "batch_id"]
+    return lake.peek(lakehouse, table, columns, f"{of_whole} qualify {newest} and not is_settled")
 
 
 def returning(project: Project) -> set[tuple]:

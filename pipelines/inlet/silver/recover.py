@@ -8,7 +8,7 @@ that are left.
 from typing import TYPE_CHECKING
 
 from inlet import lake
-from inlet.bronze import landed, read_again, replay
+from inlet.bronze.history import REREAD, History
 from inlet.config import Project
 from inlet.silver import transactions
 
@@ -36,8 +36,8 @@ def run(project: Project, spark: "SparkSession", batch_id: int, of_sources: str 
     for table in there:
         if table in APPENDED:
             spark.sql(f"delete from {table} where {own}")
-    again = (batch_id in batches for batches in read_again(project, landed(project)).values())
-    if any(row["batch_id"] == batch_id for row in replay.planned(project)) or any(again):
+    past = History(project)
+    if past.replays_of(batch_id) or any(row.cause == REREAD for row in past.of_batch(batch_id)):
         spark.sql(f"update silver.rejects set resolved_by = null where resolved_by = {batch_id} and {of_sources}")
     if "silver.transactions" in there:
         first = transactions.tells_first(project, batch_id)

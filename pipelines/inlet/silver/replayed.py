@@ -5,6 +5,9 @@ that it replaces say so (`resolved_by`). A record that could not be told apart b
 many now, so a replay counts the records that come out; bytes are held equal to those of the rejects.
 """
 
+from collections.abc import Sequence
+
+from inlet.bronze.history import History
 from inlet.bronze.rests import pieces, rests
 from inlet.codecs import CODECS
 from inlet.errors import AccountingError
@@ -12,7 +15,7 @@ from inlet.silver import blocks, file_loads, messages
 from inlet.silver.batch import Batch, among
 
 
-def run(batch: Batch, replays: list[dict], files: list[dict]) -> None:
+def run(batch: Batch, replays: list[dict], files: Sequence[dict]) -> None:
     """Decode the units of rejects again, and mark the rejects. In: the batch's rows of bronze.replays, and of
     bronze.files: of what was framed again.
     """
@@ -50,7 +53,7 @@ def _check_framed(batch: Batch, units: set[str]) -> None:
         select source, path, sum(size_bytes) as size_bytes from bronze.blocks where {batch.rows}
         group by source, path""").collect()
     sizes = {(row.source, row.path): row.size_bytes for row in rows}
-    for (source, path), rest in rests(batch.project, units, batch.batch_id).items():
+    for (source, path), rest in rests(batch.project, History(batch.project), units, batch.batch_id).items():
         if source in batch.sources and sizes.get((source, path), 0) != rest.size_bytes:
             raise AccountingError(
                 f"batch {batch.batch_id} of {source}: {rest.size_bytes} bytes of {path} were to be framed again, "

@@ -3,8 +3,11 @@ one, the same place in the order. And rejects of files whose names give no place
 that gives one.
 """
 
-from inlet import bronze, lake
-from inlet.bronze import guard
+from collections.abc import Sequence
+
+from inlet import lake
+from inlet.bronze import guard, history
+from inlet.bronze.history import History
 from inlet.codecs import CODECS
 from inlet.codecs.codec import offers
 from inlet.codecs.results import CHECKPOINT
@@ -83,7 +86,7 @@ def _resolve(batch: Batch, is_open: str, rejects: list[dict], is_good: str) -> N
             when matched then update set resolved_by = {batch.batch_id}""")
 
 
-def resolve_renamed(batch: Batch, files: list[dict]) -> None:
+def resolve_renamed(batch: Batch, files: Sequence[dict]) -> None:
     """Rejects of files without a place in the order, whose bytes this batch has read under another name, say so.
     In: its rows of bronze.files.
     """
@@ -103,8 +106,8 @@ def resolve_renamed(batch: Batch, files: list[dict]) -> None:
     }
     if not unplaced or not came:
         return
-    landed = sorted(bronze.landed(batch.project), key=lambda row: row["batch_id"])
-    last = {(row["source"], row["path"]): row for row in landed if not row["problem"]}
+    sources, paths = ({place[n] for place in unplaced} for n in (0, 1))
+    last = history.good(History(batch.project).of_files(sources, paths))
     renamed = [place for place in unplaced if place in last and (place[0], last[place]["sha256"]) in came]
     if units := sorted({unit for place in renamed for unit in unplaced[place]}):
         batch.spark.sql(f"""

@@ -22,6 +22,15 @@ FROM_FEED = [
 ]
 
 
+def _closed(project: Project, rows: list[dict]) -> set[int]:
+    """The batches of rows that the ledger has."""
+    if not rows:
+        return set()
+    batches = ", ".join(str(batch) for batch in sorted({row["batch_id"] for row in rows}))
+    of_batches = f"where batch_id in ({batches})"
+    return {row["batch_id"] for row in lake.peek(project.lakehouse_path(), "silver.batches", ["batch_id"], of_batches)}
+
+
 def used(project: Project) -> dict[tuple[str, str, int], list[dict]]:
     """(source, SCHEMA.TABLE, version) -> its columns, as batches that the ledger has have used them."""
     rows = lake.peek(
@@ -29,9 +38,7 @@ def used(project: Project) -> dict[tuple[str, str, int], list[dict]]:
         "silver.table_versions",
         ["source", "source_schema", "source_table", "table_version", "columns", "batch_id", "origin"],
     )
-    closed = (
-        {r["batch_id"] for r in lake.peek(project.lakehouse_path(), "silver.batches", ["batch_id"])} if rows else set()
-    )
+    closed = _closed(project, rows)
     return {
         (r["source"], f"{r['source_schema']}.{r['source_table']}", r["table_version"]): json.loads(r["columns"])
         for r in rows
@@ -44,9 +51,7 @@ def seen(project: Project) -> list[dict]:
     feed's own number. Read without Spark.
     """
     rows = lake.peek(project.lakehouse_path(), "silver.table_versions", FROM_FEED, "where origin = 'feed'")
-    closed = (
-        {r["batch_id"] for r in lake.peek(project.lakehouse_path(), "silver.batches", ["batch_id"])} if rows else set()
-    )
+    closed = _closed(project, rows)
     found = [
         row
         | {

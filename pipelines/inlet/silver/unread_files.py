@@ -1,6 +1,7 @@
 """Files that could not be read at all: one reject a file, resolved by the batch that has the file whole."""
 
 import json
+from collections.abc import Sequence
 
 from inlet import lake
 from inlet.codecs import CODECS
@@ -12,7 +13,7 @@ from inlet.sql import literal
 LOST = "offsets_missing"
 
 
-def reject(batch: Batch, files: list[dict]) -> None:
+def reject(batch: Batch, files: Sequence[dict]) -> None:
     """Files that could not be read at all are rejects too."""
     rows = []
     for row in files:
@@ -51,7 +52,7 @@ def _step(problem: dict) -> str:
     return f"; {problem['remedy']}" if problem["kind"] == "file_rewritten" else ""
 
 
-def resolve(batch: Batch, files: list[dict]) -> None:
+def resolve(batch: Batch, files: Sequence[dict]) -> None:
     """Rejects of files that could not be read, and that this batch has, say so."""
     units = {f"{row['source']}/{row['path']}" for row in files if not row["problem"]}
     curable = [kind for kind in FILE_KINDS if kind != LOST]  # what a broker has lost does not come back

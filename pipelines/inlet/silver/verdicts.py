@@ -7,6 +7,7 @@ left out.
 """
 
 import json
+from collections.abc import Sequence
 
 from inlet.codecs.results import ABANDONED, STANDS, Decoded
 from inlet.errors import AccountingError
@@ -16,7 +17,7 @@ from inlet.sql import literal
 GIVEN_UP = ABANDONED  # kind of a control event: its writer gave up this range, and wrote it again where it was needed
 
 
-def judged_units(batch: Batch, landed: list[dict], files: list[dict]) -> list[dict]:
+def judged_units(batch: Batch, landed: list[dict], files: Sequence[dict]) -> list[dict]:
     """The units to decode: those of this batch, and earlier ones that it judges; with `ranges` [first byte, end,
     verdict] where a source's feed judges. In: units of this batch; its rows of bronze.files."""
     ranges: dict[tuple, list[list]] = {}
@@ -131,7 +132,7 @@ def within(rows: list[dict], found: Decoded, ranges: list[list], size_bytes: int
     ]
 
 
-def account(batch: Batch, landed: list[dict], judged: list[dict], files: list[dict]) -> None:
+def account(batch: Batch, landed: list[dict], judged: list[dict], files: Sequence[dict]) -> None:
     """Count what waits for a verdict since this batch, and what does not any more. Of a unit that stands whole the
     account is its own; of a range in one, the records that are no change, reject or part are what `within` has left of
     it."""

@@ -1,0 +1,169 @@
+"""Delta tables as this process has read them: each is opened once, and asked each question once, until a commit
+follows.
+
+The file of the newest commit tells: while it is as it was and no other one follows it, the table has not been written,
+whoever writes it. At a URL each look costs requests, so a table there is opened again each time; its answers are kept
+for as long as its version stays.
+"""
+
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import deltalake
+    import pyarrow as pa
+
+MAX_BYTES = 32 << 20  # of the answers that are kept of a table
+Mark = tuple[int, ...]  # of the file of a commit: another file of its name has another one
+
+
+class Snapshot:
+    """One version of a table."""
+
+    def __init__(self, table: "deltalake.DeltaTable", mark: Mark | None):
+        self.table, self.mark = table, mark
+        self.version: int = table.version()
+        self.key = table.table_uri, table.metadata().id, self.version
+        self._answers: dict[Any, Any] = {}
+        self._num_bytes = 0
+
+    def once(self, question, ask: Callable[[], Any]):
+        """What `ask` gives, asked once of this version, but for an answer that is large."""
+        if question in self._answers:
+            return self._answers[question]
+        found = ask()
+        size = getattr(found, "nbytes", 0)
+        if size <= MAX_BYTES:
+            if self._num_bytes + size > MAX_BYTES:
+                self._answers, self._num_bytes = {}, 0
+            self._answers[question] = found
+            self._num_bytes += size
+        return found
+
+    def query(self, sql: str) -> "pa.Table":
+        """The answer to a query of `rows`."""
+        return self.once(sql, lambda: answer(self.once("builder", lambda: _builder(rows=self)), sql))
+
+
+_snapshots: dict[str, Snapshot] = {}  # by the path of the table
+_lock = Lock()
+
+
+def query_builder():
+    """A builder of queries over Delta tables. Files of earlier releases hold timestamps as INT96, and it reads them as
+    microseconds: nanoseconds, its default, overflow outside the years 1677 to 2262 and give another time.
+    """
+    import deltalake
+
+    builder = deltalake.QueryBuilder()
+    builder.execute("set datafusion.execution.parquet.coerce_int96 = 'us'")
+    return builder
+
+
+def answer(builder, sql: str) -> "pa.Table":
+    """The answer to a query."""
+    return as_arrow(builder.execute(sql))
+
+
+def as_arrow(stream) -> "pa.Table":
+    """Rows that are not pyarrow's as a table of pyarrow's. `pyarrow.table` would import pandas, which takes longer than
+    a look for work.
+    """
+    import pyarrow as pa
+
+    return pa.RecordBatchReader.from_stream(stream).read_all()
+
+
+def rows_of(table: "pa.Table") -> list[dict]:
+    """As `to_pylist`, which would import pandas for the first time stamp."""
+    columns = [_values(column) for column in table.columns]
+    return [dict(zip(table.column_names, row)) for row in zip(*columns)]
+
+
+def _values(column) -> list:
+    import pyarrow as pa
+
+    if not pa.types.is_timestamp(column.type) or column.type.unit != "us" or column.type.tz not in (None, "UTC"):
+        return column.to_pylist()
+    epoch = datetime(1970, 1, 1, tzinfo=UTC if column.type.tz else None)
+    return [None if at is None else epoch + timedelta(microseconds=at) for at in column.cast(pa.int64()).to_pylist()]
+
+
+def query(sql: str, tables: dict[str, Snapshot]) -> "pa.Table":
+    """The answer to a query of several tables, asked once of these versions. In: the tables by their names in it."""
+    first, *others = tables.values()
+    question = sql, *(other.key for other in others)
+    return first.once(question, lambda: answer(_builder(**tables), sql))
+
+
+def _builder(**tables: Snapshot):
+    builder = query_builder()
+    for name, one in tables.items():
+        builder = builder.register(name, one.table)
+    return builder
+
+
+def newest(place: str) -> Snapshot | None:
+    """The newest version of a table; None while it does not exist. In: its path or address."""
+    with _lock:
+        last = _snapshots.get(place)
+        if last and _is_newest(place, last):
+            return last
+        found = _opened(place, last)
+        if found is None:
+            _snapshots.pop(place, None)
+        else:
+            _snapshots[place] = found
+        return found
+
+
+def existing(place: str) -> Snapshot:
+    """The newest version of a table that exists. In: its path or address."""
+    import deltalake
+
+    if (found := newest(place)) is None:
+        raise deltalake.exceptions.TableNotFoundError(place)
+    return found
+
+
+def _is_newest(place: str, last: Snapshot) -> bool:
+    return (
+        last.mark is not None
+        and _mark(place, last.version) == last.mark
+        and not os.path.lexists(_commit(place, last.version + 1))
+    )
+
+
+def _opened(place: str, last: Snapshot | None) -> Snapshot | None:
+    """In: the version that was read last, whose answers stay where it is still the newest."""
+    import deltalake
+
+    if "://" not in place and not os.path.isdir(f"{place}/_delta_log"):
+        return None
+    if last and last.mark is not None and _mark(place, last.version) == last.mark:
+        last.table.update_incremental()  # reads the commits that follow
+        return Snapshot(last.table, _mark(place, last.table.version()))
+    try:
+        table = deltalake.DeltaTable(place)
+    except deltalake.exceptions.TableNotFoundError:
+        return None
+    if "://" not in place:
+        return Snapshot(table, _mark(place, table.version()))
+    found = Snapshot(table, None)
+    return last if last and last.key == found.key else found
+
+
+def _commit(place: str, version: int) -> str:
+    return f"{place}/_delta_log/{version:020}.json"
+
+
+def _mark(place: str, version: int) -> Mark | None:
+    try:
+        about = Path(_commit(place, version)).stat()
+    except FileNotFoundError:
+        return None
+    return about.st_dev, about.st_ino, about.st_mtime_ns, about.st_size

@@ -1,0 +1,123 @@
+"""The checks that are owed, held equal to a plain definition over random lakehouses."""
+
+import random
+import shutil
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from inlet import checks, lake
+from inlet.config import Project
+from inlet.table import by_name
+from tests import lakes, projects
+
+ROOT = Path(__file__).parent.parent
+NUM_LAKEHOUSES = 40
+PARTS = {"table": "DEPOT.PARTS", "name": "parts"}
+
+
+def owed(project: Project, step: str) -> dict[str | None, list[int]]:
+    checked = last_checked(project, step)
+    found: dict[str | None, list[int]] = {}
+    for (name, batch), at in written(project, step).items():
+        if checked.get((name, batch), -1) < at:
+            found.setdefault(name, []).append(batch)
+    return {name: sorted(batches) for name, batches in found.items()}
+
+
+def last_checked(project: Project, step: str) -> dict[tuple, int]:
+    """(name of contract or None, batch) -> run_id of the last passed check that saw its rows."""
+    columns = ["run_id", "step", "table", "severity", "success", "batch_ids"]
+    results = lake.peek(project.lakehouse_path(), "checks.results", columns, f"where step = '{step}'")
+    failed = {row["run_id"] for row in results if row["severity"] == "error" and not row["success"]}
+    begun = since(project) if step == "gold" else {}
+    checked: dict[tuple, int] = {}
+    all_rows: dict[str | None, int] = {}  # name -> last run that checked every row of it, as after a rebuild
+    for row in sorted(results, key=lambda row: row["run_id"]):
+        name = row["table"].split(".")[1].rsplit("__", 1)[0] if step == "gold" else None
+        if row["run_id"] in failed or row["run_id"] < begun.get(name or "", 0):
+            continue
+        if row["batch_ids"] is None:
+            all_rows[name] = row["run_id"]
+        else:
+            checked |= {(name, batch): row["run_id"] for batch in row["batch_ids"]}
+    for run_id in set(all_rows.values()):
+        for place in written(project, step, datetime.fromtimestamp(run_id / 1e6, UTC)):
+            if all_rows.get(place[0]) == run_id:
+                checked[place] = max(run_id, checked.get(place, 0))
+    return checked
+
+
+def since(project: Project) -> dict[str, int]:
+    """Name of contract -> when its gold was begun, as a run_id: a rebuild begins it anew, and what was checked before
+    says nothing of it.
+    """
+    begun: dict[str, int] = {}
+    for row in lake.peek(project.lakehouse_path(), "gold.applied", ["table_name", "applied_at"]):
+        at = int(row["applied_at"].timestamp() * 1e6)
+        begun[row["table_name"]] = min(at, begun.get(row["table_name"], at))
+    return begun
+
+
+def written(project: Project, step: str, until: datetime | None = None) -> dict[tuple, int]:
+    """(name of contract or None, batch) of all that a step has written, and when the last source's part of it was, as a
+    run_id. In: for gold, what it had written by then."""
+    lakehouse = project.lakehouse_path()
+    if step == "bronze":
+        return {(None, row["batch_id"]): 0 for row in lake.peek(lakehouse, "bronze.files", ["batch_id"])}
+    ledger = lake.peek(lakehouse, "silver.batches", ["source", "batch_id", "tables", "finished_at"])
+    written: dict[tuple, int] = {}
+    if step == "silver":
+        for row in ledger:
+            written[None, row["batch_id"]] = max(as_run_id(row["finished_at"]), written.get((None, row["batch_id"]), 0))
+        return written
+    applied: dict[tuple, list[tuple[int, int]]] = {}  # (table, source) -> (through batch, when)
+    for row in lake.peek(lakehouse, "gold.applied", ["table_name", "source", "through_batch_id", "applied_at"]):
+        if until is None or row["applied_at"] <= until:
+            applied.setdefault((row["table_name"], row["source"]), []).append(
+                (row["through_batch_id"], as_run_id(row["applied_at"]))
+            )
+    names = {name: table.name for name, table in by_name(project.tables.values()).items()}
+    for row in ledger:
+        for name in {names[t] for t in row["tables"] or () if t in names}:
+            if times := [at for through, at in applied.get((name, row["source"]), []) if through >= row["batch_id"]]:
+                written[name, row["batch_id"]] = max(min(times), written.get((name, row["batch_id"]), 0))
+    return written
+
+
+def as_run_id(at: datetime | None) -> int:
+    return int(at.timestamp() * 1e6) if at else 0
+
+
+def a_result(rng: random.Random, step: str, batches: range) -> dict:
+    table = {"gold": rng.choice(["gold.items__current", "gold.parts__past"])}.get(step, f"{step}.any")
+    seen = None if rng.random() < 0.1 else sorted(rng.sample(batches, rng.randint(0, len(batches))))
+    is_good, severity = rng.random() < 0.8, rng.choice(["error", "warn"])
+    run_id = as_run_id(lakes.BEGAN + timedelta(hours=rng.randint(0, 12)))
+    result = {"run_id": run_id, "step": step, "table": table, "severity": severity, "success": is_good}
+    return result | {"batch_ids": seen}
+
+
+@pytest.mark.parametrize("seed", range(NUM_LAKEHOUSES))
+def test_what_is_owed_is_what_no_passed_check_has_seen(tmp_path, seed):
+    rng = random.Random(seed)
+    sources = {name: projects.DEPOT | {"from": f"landing/{name}"} for name in ("depot", "other")}
+    project = projects.make(tmp_path, sources, [projects.ITEMS, projects.ITEMS | PARTS])
+    shutil.copytree(ROOT / "expectations", tmp_path / "expectations")
+    batches = range(1, rng.randint(2, 8))
+    for batch in batches:
+        lakes.write(project, "bronze.files", *({"source": "depot", "path": p, "batch_id": batch} for p in ("a", "b")))
+        for source in rng.sample(list(sources), rng.randint(0, 2)):
+            names = rng.sample(["DEPOT.ITEMS", "DEPOT.PARTS", "DEPOT.UNKNOWN"], rng.randint(0, 3))
+            line = lakes.batch(batch, source, lakes.seq(1)) | {"tables": names}
+            lakes.write(project, "silver.batches", line | {"finished_at": lakes.BEGAN + timedelta(hours=batch)})
+    for n in range(rng.randint(0, 8)):
+        at = lakes.BEGAN + timedelta(hours=n, minutes=30)
+        place = {"table_name": rng.choice(["items", "parts"]), "source": rng.choice(list(sources))}
+        lakes.write(project, "gold.applied", place | {"through_batch_id": rng.randint(0, n + 2), "applied_at": at})
+    for _ in range(rng.randint(0, 10)):
+        step = rng.choice(["bronze", "silver", "gold"])
+        lakes.write(project, "checks.results", *(a_result(rng, step, batches) for _ in range(rng.randint(1, 2))))
+    for step in ("bronze", "silver", "gold"):
+        assert checks.unchecked(project, step) == owed(project, step), step
