@@ -277,6 +277,18 @@ def test_text_of_a_change_table_is_shown_in_its_character_set():
     assert [note.meaning for note in record.notes] == ["1", "Łódź", ""]
 
 
+def test_an_image_that_rejects_its_pair_is_shown_as_faulty():
+    """The decoder rejects the pair when both rows are there."""
+    case = test_cases.load(
+        next(path for path in CASES if path.parent.name == "qlik_change_table" and path.stem == "bad_pairs")
+    )
+    ((data, context),) = blocks(case, case["data"])
+    records = case["codec"].annotate(data, context, case["source"], case["tables"])
+    (record,) = [one for one in records if one.fault]
+    kind, found = record.fault
+    assert (kind, record.offset, found[-9:]) == ("value_does_not_fit", 504, "found 'x'")
+
+
 def mutated(rng: random.Random, data: bytes) -> bytes:
     """Bytes set, cut out or put in."""
     damaged = bytearray(data)

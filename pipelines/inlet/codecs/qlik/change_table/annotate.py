@@ -75,15 +75,17 @@ class _Summary(NamedTuple):
 def _summary(row: Row, read: dict | Reject | Part | None, given: Values) -> _Summary:
     members: dict[str, Any] = {"table": f"{row.table.schema_name}.{row.table.table_name}"}
     shown: dict[str, dict] = {}
-    if isinstance(read, Reject):
-        why = f"expected {read.expected}, found {read.found}"
-        members |= {"fault": (read.kind, why), "fault_at": read.byte_offset, "change_seq": read.change_seq}
-    elif isinstance(read, Part):
-        said = row.said(given)
+    said = row.said(given) if isinstance(read, Part) else None
+    half = _half(row, said, given) if said else None
+    fault = read if isinstance(read, Reject) else half
+    if isinstance(fault, Reject):
+        why = f"expected {fault.expected}, found {fault.found}"
+        members |= {"fault": (fault.kind, why), "fault_at": fault.byte_offset, "change_seq": fault.change_seq}
+    elif said:
         is_before = said.operation == BEFOREIMAGE
         members |= {"operation": "UPDATE", "transaction_id": said.transaction_id, "position": said.stream_position}
         members |= {"change_seq": said.change_seq, "part": int(is_before)}
-        shown = {BEFORE if is_before else AFTER: _half(row, said, given)}
+        shown = {BEFORE if is_before else AFTER: half or {}}
     elif read:
         members |= {"operation": read["operation"], "change_seq": read["change_seq"]}
         members |= {"transaction_id": read.get("transaction_id"), "position": read.get("stream_position")}
@@ -134,13 +136,14 @@ def _values(framed: Framed, row: Row, start: int, end: int, kind: str, cells: li
     return [None] * len(names), header.columns_of(names, framed.options)
 
 
-def _half(row: Row, said: header.Said, given: Values) -> dict:
-    """The image that a part shows by itself: of a row of before, whose mask its update has, what is not null."""
+def _half(row: Row, said: header.Said, given: Values) -> dict | Reject:
+    """The image that a part shows by itself: of a row of before, whose mask its update has, what is not null. Or what
+    is wrong in it: its update is then rejected."""
     try:
         half = row.half(said, given, None)
         return half.get("after") or half.get("before") or {}
-    except Refused:
-        return {}
+    except Refused as no:
+        return row.reject(no)
 
 
 def _columns_of(row: Row, columns: Columns) -> dict[int, str]:

@@ -52,9 +52,10 @@ def table_of(context: dict, sidecar: dfm.Sidecar | None, source: Source, tables:
         expected = "a table with a contract in pipelines/tables/, by its folder or .dfm (`tables` maps it)"
         named = tuple(full.split(".")) if full.count(".") == 1 else ()
         raise Refused("unknown_table", (), expected, cut(full, 80), named=named)
-    if context["kind"] == "load" and contract.earlier and context["place"].startswith(change.NO_TIME):
-        expected = f"the option load_time, for {contract.table} has earlier versions"
-        raise Refused("missing_change_seq", (), expected, "none", named=(contract.schema_name, contract.table_name))
+    lists = {tuple(version.column_names) for version in contract.versions}
+    if context["kind"] == "load" and len(lists) > 1 and context["place"].startswith(change.NO_TIME):
+        expected = f"a time in option load_time, for earlier versions of {contract.table} have other columns"
+        raise Refused("missing_change_seq", (), expected, "first", named=(contract.schema_name, contract.table_name))
     return contract
 
 
