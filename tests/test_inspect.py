@@ -553,7 +553,7 @@ def test_what_an_encrypted_trail_says_is_shown_and_why_the_rest_is_not(tmp_path)
             "missing_change_seq at byte 0: expected a file name with a time",
         ),
         ("goldengate_json --transport lines", "invalid_utf8 at byte 3: expected UTF-8, found 0x8E"),
-        ("qlik_json --transport whole_file", "invalid_utf8 at byte 3: expected UTF-8, found b'"),
+        ("qlik_json --transport whole_file", "invalid_utf8 at byte 3: expected UTF-8, found 0x8E"),
     ],
 )
 def test_a_file_of_another_codec_is_counted_as_what_cannot_be_read(trail_file, codec, said):

@@ -128,7 +128,7 @@ def doctor(project: ProjectDir = HERE):
 
     worst = 0
     for finding in examining.examine(project):
-        mark = "[green]ok[/]  " if finding.is_good else "[red]no[/]  "
+        mark = "[red]no[/]  " if not finding.is_good else "[yellow]note[/]" if finding.is_note else "[green]ok[/]  "
         out.print(
             mark
             + escape(f" {finding.what}: {finding.found}" + ("" if finding.is_good else f"\n      {finding.remedy}"))

@@ -73,8 +73,9 @@ def json_notes(data: bytes, mark: Mark | None = None, is_stream: bool = False) -
         kind, place, expected = "trailing_data" if reader.done else "invalid_json", no.at, no.expected
         if (bad := _bad_utf8(data)) is not None:
             kind, place, expected = "invalid_utf8", bad, "UTF-8"
-        found = data[place : place + 16]
-        meaning = f"expected {expected}, found {found!r}" if found else f"expected {expected}, found the end"
+        text = data[place : place + 16].decode("utf-8", "backslashreplace")
+        found = f"0x{data[place]:02X}" if kind == "invalid_utf8" else f"{text!r}" if text else "the end"
+        meaning = f"expected {expected}, found {found}"
         notes.append(Note(start, len(data) - start, UNREADABLE, meaning, fault=kind, fault_at=place))
         return JsonNotes(notes, reader.members, reader.twice)
     assert reader.done is not None

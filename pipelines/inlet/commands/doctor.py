@@ -36,6 +36,7 @@ class Finding:
     found: str
     remedy: str = ""
     exit_code: int = EnvironmentLacks.exit_code
+    is_note: bool = False  # good, and yet something to know
 
 
 def examine(root: Path) -> Iterator[Finding]:
@@ -62,7 +63,7 @@ def examine(root: Path) -> Iterator[Finding]:
     for source in project.sources.values():
         yield _source(project, source)
         if notice := load_times.notice(source):
-            yield Finding(f"full loads of {source.name}", True, notice)
+            yield Finding(f"full loads of {source.name}", True, notice, is_note=True)
     yield _columns(project)
     yield from _batches(project)
     yield from _rejects(project)

@@ -23,8 +23,8 @@ NEXT_STEPS = {
     "definition_differs": "`inlet import` writes the new version of the contract; the next `inlet run` decodes it",
     "unknown_column": "add the column to the contract as a new version: `inlet import` where the feed gives "
     "column lists, else by hand (docs/schema_change.md); the next `inlet run` decodes it",
-    "value_does_not_fit": "give the column a type in the contract that holds the value, such as a wider decimal or "
-    "string, " + REPLAY + "; where the value is wrong, let the source send the record again",
+    "value_does_not_fit": "write a new version of the contract with a type that holds it (docs/schema_change.md; "
+    "`until` may be the change_seq of the first such reject), " + REPLAY + "; a wrong value: have it sent again",
     "missing_change_seq": "set what the message names (an option such as `members`, `load_time` or `file_name`), "
     + REPLAY
     + "; or rename the file",
@@ -52,8 +52,8 @@ NEXT_STEPS = {
     "file_purged": "load the table again: the end of that load resolves it",
     "files_may_be_missing": "load the table again: the end of that load resolves it; or close it if you know that no "
     "file was lost",
-    "bad_column_count": "a column was probably added or dropped: write the new version of the contract "
-    "(docs/schema_change.md); the next `inlet run` decodes it",
+    "bad_column_count": "many alike: a column was added or dropped: write the new version of the contract "
+    "(docs/schema_change.md), which `inlet run` decodes; one alone is damaged: deliver it in a new file, and close it",
     "unknown_extraction_id": "map the id in `tables` of the source; the next `inlet run` decodes it",
     "bad_null_indicator": "check the options `null_areas` and `validity_order`, and the columns of the contract; "
     + REPLAY,

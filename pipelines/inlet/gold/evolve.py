@@ -208,7 +208,7 @@ def statements_for(table: Table, name: str, prefix: str, existing: dict[str, str
         if existing.get(column, type_) != type_ and not is_wider(type_, existing[column]):
             raise _no(
                 table,
-                f"column {column} was {existing[column]}, and is {type_}, which does not hold all of it",
+                f"column {column} was {existing[column]}, and is {type_}: it cannot be changed in place",
                 f"Run `inlet rebuild --table {table.name}`",
             )
     before = None
