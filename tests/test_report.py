@@ -390,7 +390,10 @@ def test_rejects_of_a_table_come_with_those_that_may_be_of_it(busy):
         ["depot", "bad_frame", "1"],
         ["depot", "unknown_table", "1"],
     ]
-    assert "20 of 28; --limit 0 shows all" in told() and len(told("--json").splitlines()) == 28
+    assert "4 of 28, the first of those that are alike; --limit 0 shows all" in told()
+    alike = [line.split()[0] for line in lines[8:] if line.split()[2:3] and line.split()[2].startswith(("bad", "unk"))]
+    assert sorted(alike) == ["1", "1", "1", "25"] and all(f"{kind}: " in told() for kind in ("bad_frame", "bad_date"))
+    assert "20 of 28; --limit 0 shows all" in told("--limit", "20") and len(told("--json").splitlines()) == 28
     of_table = told("--table", "items", "--limit", "0").splitlines()
     of_table = [line for line in of_table if not line.startswith(("bad_date: ", "bad_digit: ", "bad_frame: "))]
     assert "by source and kind" not in of_table[0] and sum("bad_date" in line for line in of_table) == 25

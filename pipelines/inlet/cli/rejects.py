@@ -63,12 +63,13 @@ def rejects(
     elif is_json:
         _print_json(known, rows[:num])
     else:
-        _print(known, rows, num, raw, verbose, closed)
+        rows_shown = reading.first_alike(rows) if limit is None and len(rows) > num else rows
+        _print(known, rows, rows_shown[:num], raw, verbose, closed)
         if num_unnamed:
             out.print(
                 f"[dim]{counted(num_unnamed, 'reject')} without a table, the last ones, may be of {table}, too[/]"
             )
-        _print_inspect(known, rows[:num], project)
+        _print_inspect(known, rows_shown[:num], project)
 
 
 def _set_closed(project: config.Project, rows: list[dict], is_closed: bool, reason: str, what: str) -> None:
@@ -96,20 +97,23 @@ def _print_json(project: config.Project, rows: list[dict]) -> None:
         print(json.dumps(printed, default=str, ensure_ascii=False))
 
 
-def _print(project: config.Project, rows: list[dict], num: int, raw: bool, verbose: bool, is_closed: bool) -> None:
+def _print(
+    project: config.Project, rows: list[dict], shown: list[dict], raw: bool, verbose: bool, is_closed: bool
+) -> None:
+    """In: all rejects, and those that are shown of them."""
     from inlet.commands import rejects as reading
 
-    shown = rows[:num]
-    if len(rows) > num:
+    if len(rows) > len(shown):
         print_rows(out, reading.counts(rows), "rejects by source and kind")
     stays, places = reading.first_of(project, shown), [reading.in_file(project, row) for row in shown]
     lines = [
         reading.reject_line(row, raw, stays, place[1] if place else None, verbose) for row, place in zip(shown, places)
     ]
     print_rows(out, lines, "closed rejects" if is_closed else "rejects")
-    if len(rows) > num:
+    if len(rows) > len(shown):
+        what = ", the first of those that are alike" if "alike" in shown[0] else ""
         out.print(
-            f"[dim]{len(shown):,} of {len(rows):,}; --limit 0 shows all, --kind, --source and --table "
+            f"[dim]{len(shown):,} of {len(rows):,}{what}; --limit 0 shows all, --kind, --source and --table "
             "choose, --json has them whole[/]"
         )
     for kind in () if is_closed else dict.fromkeys(row["kind"] for row in shown):

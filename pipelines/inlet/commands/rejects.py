@@ -11,7 +11,7 @@ from inlet.config import Project, known
 from inlet.silver import closed_rejects
 from inlet.source import ROW_TRANSPORTS
 from inlet.sql import literal
-from inlet.unit import place_in_file
+from inlet.unit import order, place_in_file
 
 COLUMNS = [c.name for c in change.REJECTS]
 CONFLICT = "conflicting_duplicate"
@@ -56,7 +56,7 @@ def rejects(
     else:
         rows = closed_rejects.open_rows(project, COLUMNS)
     rows = [row for row in rows if selection.has(project, row)]
-    return sorted(rows, key=lambda r: (-r["batch_id"], r["unit_id"], r["unit_offset"] or 0))
+    return sorted(rows, key=lambda r: (-r["batch_id"], order(r["unit_id"]), r["unit_offset"] or 0))
 
 
 def close(project: Project, rows: list[dict], reason: str) -> None:
@@ -88,6 +88,17 @@ def counts(rows: list[dict]) -> list[dict]:
     num = Counter((row["source"], row["kind"]) for row in rows)
     places = sorted(num, key=lambda place: (-num[place], place))
     return [{"source": source, "kind": kind, "rejects": num[source, kind]} for source, kind in places]
+
+
+def first_alike(rows: list[dict]) -> list[dict]:
+    """The first reject of each source, kind and column of which the same was expected, with how many there are."""
+    alike = Counter(_alike(row) for row in rows)
+    firsts = {_alike(row): row for row in reversed(rows)}
+    return [row | {"alike": alike[_alike(row)]} for row in rows if firsts[_alike(row)] is row]
+
+
+def _alike(row: dict) -> tuple:
+    return tuple(row[name] for name in ("source", "kind", "source_schema", "source_table", "column_name", "expected"))
 
 
 def open_rejects(project: Project) -> Counter[tuple[str, str]]:
@@ -159,6 +170,7 @@ def reject_line(
     place = ".".join(filter(None, (row["source_table"], row["column_name"])))
     first = (stays or {}).get((row["source"], row["change_seq"])) if row["kind"] == CONFLICT else None
     line = {
+        **({"alike": row["alike"]} if "alike" in row else {}),
         "batch": row["batch_id"],
         "kind": row["kind"],
         "where": place,

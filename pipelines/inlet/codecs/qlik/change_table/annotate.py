@@ -75,18 +75,18 @@ class _Summary(NamedTuple):
 def _summary(row: Row, read: dict | Reject | Part | None, given: Values) -> _Summary:
     members: dict[str, Any] = {"table": f"{row.table.schema_name}.{row.table.table_name}"}
     shown: dict[str, dict] = {}
-    said = row.said(given) if isinstance(read, Part) else None
-    half = _half(row, said, given) if said else None
+    half = _half(row, row.said(given), given) if isinstance(read, Part) else {}
     fault = read if isinstance(read, Reject) else half
     if isinstance(fault, Reject):
         why = f"expected {fault.expected}, found {fault.found}"
         members |= {"fault": (fault.kind, why), "fault_at": fault.byte_offset, "change_seq": fault.change_seq}
-    elif said:
+    elif isinstance(read, Part):
+        said = row.said(given)
         is_before = said.operation == BEFOREIMAGE
         members |= {"operation": "UPDATE", "transaction_id": said.transaction_id, "position": said.stream_position}
         members |= {"change_seq": said.change_seq, "part": int(is_before)}
-        shown = {BEFORE if is_before else AFTER: half or {}}
-    elif read:
+        shown = {BEFORE if is_before else AFTER: fault}
+    elif isinstance(read, dict):
         members |= {"operation": read["operation"], "change_seq": read["change_seq"]}
         members |= {"transaction_id": read.get("transaction_id"), "position": read.get("stream_position")}
         shown = {image: read[image] for image in (BEFORE, AFTER) if read.get(image) is not None}
