@@ -175,8 +175,8 @@ LINES = SHOP | {"from": {"transport": "lines", "path": "landing/feed"}}
 def test_a_message_whose_place_in_the_order_was_damaged_is_refused(tmp_path):
     good = b"".join(message(n, f"item {n}") + b"\n" for n in range(4))
     was, is_now = (b"%d010203040500%019d" % (year, 1) for year in (2096, 2026))
-    assert anew(tmp_path, LINES, good.replace(is_now, was), good, "1.jsonl") == (
-        "A change that was read of landing/feed/1.jsonl is not there as it is now: the first, at message 1, was "
+    assert anew(tmp_path, LINES, good.replace(is_now, was), good, "it's 1.jsonl") == (
+        "A change that was read of landing/feed/it's 1.jsonl is not there as it is now: the first, at message 1, was "
         f"{was.decode()} in the order; it is not there now. {REMEDY}"
     )
 

@@ -20,7 +20,7 @@ from inlet.codecs.codec import change_rows, decode_block
 from inlet.config import Project
 from inlet.errors import Reject
 from inlet.source import Source
-from inlet.sql import literal
+from inlet.sql import plain_literal
 
 NUM_UNITS, NUM_MESSAGES = 16, 1_000  # read from bronze at a time
 OF_MESSAGE = ["topic", '"partition"', '"offset"']
@@ -39,7 +39,7 @@ def of_blocks(project: Project, planned: dict, since: int, not_standing: list[tu
     began to read it last; its ranges of which silver holds nothing. Out: None where it agrees. Raises: guard.Died.
     """
     source, path = project.sources[planned["source"]], planned["path"]
-    own = f"where source = {literal(source.name)} and path = {literal(path)} and batch_id >= {since}"
+    own = f"where source = {plain_literal(source.name)} and path = {plain_literal(path)} and batch_id >= {since}"
     columns = ["unit_id", "file_offset", "sha256", "context"]
     landed = lake.peek(project.lakehouse_path(), "bronze.blocks", columns, f"{own} order by file_offset")
     old = [unit for unit in landed if "problem" not in json.loads(unit["context"] or "{}")]
@@ -77,7 +77,7 @@ def of_messages(project: Project, planned: dict) -> str | None:
     Of a full load the order of rows is told by all of them: one that is another now is refused.
     """
     source, path = project.sources[planned["source"]], planned["path"]
-    own = f"where source = {literal(source.name)} and path = {literal(path)}"
+    own = f"where source = {plain_literal(source.name)} and path = {plain_literal(path)}"
     columns = ["unit_id", *OF_MESSAGE, "sha256"]
     old = lake.peek(project.lakehouse_path(), "bronze.messages", columns, own)
     looks_up = lookups.is_asked(CODECS[source.codec])
@@ -142,7 +142,7 @@ def _message_mark(message: dict) -> tuple:
 
 
 def _among(units: list[str]) -> str:
-    return f"unit_id in ({', '.join(map(literal, units))})"
+    return f"unit_id in ({', '.join(map(plain_literal, units))})"
 
 
 def _some(units: list[str], num: int) -> Iterator[list[str]]:

@@ -23,7 +23,7 @@ from inlet.codecs.results import ABANDONED
 from inlet.config import Project
 from inlet.errors import ConfigError, Reject, TryAgain
 from inlet.source import ROW_TRANSPORTS, Source
-from inlet.sql import literal
+from inlet.sql import plain_literal
 
 AGAIN = "Deliver the whole file under its name, then `inlet replay --file` again"
 STAYS = (
@@ -275,7 +275,7 @@ def _lengths(project: Project, file: ordered.Listed, row: dict, own: list[Readin
                     project.lakehouse_path(),
                     "bronze.blocks",
                     ["file_offset", size, "case when context like '%\"problem\"%' then context end as context"],
-                    f"where source = {literal(source.name)} and path = {literal(path)} "
+                    f"where source = {plain_literal(source.name)} and path = {plain_literal(path)} "
                     f"and batch_id >= {own[0]['batch_id']}",
                 )
                 if "problem" not in json.loads(block["context"] or "{}")

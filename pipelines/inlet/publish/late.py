@@ -8,7 +8,7 @@ from typing import NamedTuple
 from inlet import lake
 from inlet.config import Project
 from inlet.publish.point import Point
-from inlet.sql import literal
+from inlet.sql import plain_literal
 
 
 class Late(NamedTuple):
@@ -38,8 +38,8 @@ def changes(project: Project, last: Point, point: Point, late: set[str]) -> list
             project.lakehouse_path(),
             "silver.changes",
             ["count(*) as num", "min(change_seq) as first_seq"],
-            f"where source = {literal(name)} and batch_id > {before.taken} and batch_id <= {after.taken} "
-            f"and change_seq <= {literal(before.seq)}",
+            f"where source = {plain_literal(name)} and batch_id > {before.taken} and batch_id <= {after.taken} "
+            f"and change_seq <= {plain_literal(before.seq)}",
         )
         if row["num"]:
             found.append(Late(name, row["num"], row["first_seq"]))

@@ -9,7 +9,7 @@ import re
 
 from inlet import lake
 from inlet.silver.batch import Batch
-from inlet.sql import literal
+from inlet.sql import literal, plain_literal
 from inlet.unit import OFFSET
 
 
@@ -24,7 +24,7 @@ def resolve(batch: Batch) -> None:
                 batch.project.lakehouse_path(),
                 "silver.rejects",
                 ["unit_id"],
-                f"where source = {literal(source)} and resolved_by is null and batch_id < {batch.batch_id}",
+                f"where source = {plain_literal(source)} and resolved_by is null and batch_id < {batch.batch_id}",
             )
         ]
         if batch.project.sources[source].brings_messages:
