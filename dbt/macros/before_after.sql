@@ -6,6 +6,7 @@
 -- {{ source('silver', 'batches') }} {{ source('gold_state', 'applied') }}
 {%- else -%}
 {%- set new = gold_state().small.get(name, {'is_logged': true}) -%}
-{{ typed_changes(name, lagging, this if new.is_logged else none, new.get('has_load_events', true) or contract(name).added_again) }}
+{%- set has_load_events = new.get('has_load_events', true) or contract(name).added_again -%}
+{{ typed_changes(name, lagging, this if new.is_logged else none, has_load_events) }}
 {%- endif -%}
 {% endmacro %}

@@ -23,7 +23,9 @@ from {{ source('gold_state', 'applied') }} group by source, table_name
     {%- endif -%}
     {%- set state = {'invocation_id': invocation_id, 'whole': {}, 'applied': {}, 'staged': {},
                   'kept': from_inlet.get('kept', 'delta'), 'small': from_inlet.get('small', {})} -%}
-    {%- for name, new in state.small.items() if not new.is_staged %}{% do state.staged.update({name: false}) %}{% endfor -%}
+    {%- for name, new in state.small.items() if not new.is_staged -%}
+      {%- do state.staged.update({name: false}) -%}
+    {%- endfor -%}
     {%- for row in from_inlet.ledger %}{% do state.whole.update({(row[0], row[1]): row[2]}) %}{% endfor -%}
     {%- for row in from_inlet.applied if row[2] >= state.applied.get((row[0], row[1]), {'batch_id': -1}).batch_id -%}
       {%- do state.applied.update({(row[0], row[1]): {'batch_id': row[2], 'change_seq': row[3]}}) -%}

@@ -35,7 +35,8 @@
             if rewind else kinds -%}
   {%- set has_wipe = read.has_wipe or starts != [] -%}
   {{ return({
-    'log': log if rewind else new, 'is_first': is_first, 'filter': filter, 'num_changes': found | sum(attribute='num_changes') | int,
+    'log': log if rewind else new, 'is_first': is_first, 'filter': filter,
+    'num_changes': found | sum(attribute='num_changes') | int,
     'sources': sources, 'progress': progress,
     'starts': starts, 'disturbed': loads.disturbed, 'continued': loads.continued,
     'has_rewind': rewind != {}, 'rewind_seq': rewind.values() | min if rewind else none, 'start_seq': start_seq,
