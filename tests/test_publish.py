@@ -534,7 +534,7 @@ def test_a_query_planned_while_two_points_pass_says_so_rather_than_mix_them(spar
 def test_a_point_that_was_committed_in_the_form_of_before_is_read(spark, here):
     point = replace(point_of.published(here, spark), looked_at=0)
     for table in point.tables.values():
-        table.built_at = None
+        table.applied = None
     before = {
         "number": point.number,
         "points": point.points,

@@ -70,10 +70,10 @@ def transaction(id_: str, batch_id: int, state: str) -> dict:
     return {"source": "shop", "transaction_id": id_, "num_changes": 1, "state": state, "batch_id": batch_id, **place}
 
 
-def build(made, batch_id: int, names) -> None:
-    """A batch of changes of some tables, in the ledger and in gold."""
+def build(made, batch_id: int, names, at: dt.datetime | None = None) -> None:
+    """A batch of changes of some tables, in the ledger and in gold. In: the time that the machine has then."""
     row = lakes.batch(batch_id, "shop", lakes.seq(batch_id)) | {"first_change_seq": lakes.seq(batch_id)}
-    at = lakes.BEGAN + dt.timedelta(hours=batch_id)
+    at = at or lakes.BEGAN + dt.timedelta(hours=batch_id)
     lakes.write(made, "silver.batches", row)
     for name in names:
         for step in ("before_after", "past", "current"):
@@ -127,6 +127,14 @@ def test_versions_that_no_batch_made_are_shown_within_a_day(tmp_path, monkeypatc
     now = publishing.time.time()
     monkeypatch.setattr(publishing.time, "time", lambda: now + publishing.LOOK_SECONDS)
     assert publish.run(made, spark).versions["t2__past"] == 1
+
+
+def test_what_gold_builds_is_shown_though_the_clock_goes_back(tmp_path):
+    made, spark = lakehouse(tmp_path, 3), Catalog()
+    publish.run(made, spark)
+    build(made, 2, ["t0"], at=lakes.BEGAN - dt.timedelta(hours=2))
+    point = publish.run(made, spark)
+    assert (point.versions["t0__past"], point.versions["t2__past"], point.moved["t0"]) == (1, 0, 2)
 
 
 def test_a_point_that_a_run_died_before_is_not_read(tmp_path):

@@ -3,7 +3,8 @@
 {% macro stage(name, batch) -%}
   {%- if name ~ '__folded' not in gold_tables(name) %}{% do create_staging(name, 'folded') %}{% endif -%}
   {%- do small_query_settings(false) -%}
-  {%- do batch.update({'is_small': name in gold_state().small and not batch.has_rewind}) -%}
+  {%- do batch.update({'is_small': name in gold_state().small and not batch.has_rewind
+                        and not batch.has_wipe}) -%}
   {%- do fold_into(name, batch, 'folded') -%}
   {%- do gold_state().staged.update({name: batch}) -%}
 {%- endmacro %}

@@ -74,7 +74,9 @@ def run(
     problems = {} if full_refresh else _evolve(project, spark, wanted)
     wanted = [t for t in wanted if t.name not in problems]
     lags = progress.lagging(ledger, [] if full_refresh else applied, wanted)
-    is_few = sum(row["num_changes"] or 0 for row in progress.new(ledger, lags)) <= SMALL_CHANGES
+    new = progress.new(ledger, lags)
+    is_few = sum(row["num_changes"] or 0 for row in new) <= SMALL_CHANGES
+    is_light = is_few and sum(row["bytes_decoded"] or 0 for row in new) <= small_batches.NEW_BYTES
     is_small = (
         is_few
         and max((lake.size_bytes(project.lakehouse_path(), f"gold.{name}__current") for name in lags), default=0)
@@ -87,10 +89,9 @@ def run(
         "applied": [list(row.values()) for row in applied if row["table_name"] in names],
         "few": SMALL if is_few and not is_small else {},
         "kept": "delta" if "://" in project.lakehouse_path() else "parquet",
-        "small": small_batches.states(project, [by_name[name] for name in lags], lags, applied) if is_small else {},
+        "small": small_batches.states(project, [by_name[name] for name in lags], lags) if is_light else {},
     }
-    if not is_small:
-        _give_vectors(project, spark, [by_name[name] for name in lags])
+    _give_vectors(project, spark, [by_name[name] for name in lags])
     with small_query_settings(spark, is_small), dbt.small_batches(spark, lakehouse), dbt.run_context(spark, state):
         existing = _without_kept(project, spark, {r.tableName for r in spark.sql("show tables in gold").collect()})
         changed = [
@@ -140,7 +141,9 @@ def _give_vectors(project: Project, spark: "SparkSession", tables: list[Table]) 
     vector are."""
     lakehouse = project.lakehouse_path()
     for table in tables:
-        for step in ("past", "current") if table.key and evolve.METADATA not in table.column_names else ():
+        for step in (
+            ("past", "current") if table.key and evolve.METADATA not in map(str.lower, table.column_names) else ()
+        ):
             name = f"gold.{table.name}__{step}"
             if lake.size_bytes(lakehouse, name) > SMALL_BYTES:
                 described = lake.describe(lakehouse, name)

@@ -5,7 +5,7 @@ from inlet.config import Project
 from inlet.sql import plain_literal
 from inlet.table import by_name
 
-LEDGER = ["source", "batch_id", "tables", "num_changes"]
+LEDGER = ["source", "batch_id", "tables", "num_changes", "bytes_decoded"]
 APPLIED = ["table_name", "source", "through_batch_id", "through_change_seq"]
 
 
@@ -43,6 +43,7 @@ def state(project: Project) -> tuple[list[dict], list[dict]]:
             "batch_id": row["batch_id"],
             "tables": [row["name"]] if row["name"] else [],
             "num_changes": 0,
+            "bytes_decoded": 0,
         }
         for row in lake.ask(lakehouse, query, ledger="silver.batches")
     ]

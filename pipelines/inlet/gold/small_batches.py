@@ -14,28 +14,32 @@ from typing import TYPE_CHECKING, Literal
 import deltalake
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset
 
 from inlet import lake
 from inlet.config import Project
+from inlet.errors import TryAgain
+from inlet.lake import snapshots
+from inlet.sql import plain_literal
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from inlet.table import Table
 
-SIZE_BYTES = 16 << 20  # of a table of current rows, which is written whole
+NEW_BYTES = 16 << 20  # of a run's records: their rows pass through the driver
+SIZE_BYTES, NUM_ROWS = 16 << 20, 200_000  # of a table of current rows, which is written whole
 FEATURES = {"appendOnly", "invariants", "timestampNtz"}  # of a table, with which delta-rs reads and writes it whole
 # a float is equal to another one in Spark that has other bytes; the others delta-rs does not write
 NO_KEYS, NO_COLUMNS = ("float", "double"), ("variant", "interval", "void", "geometry", "geography")
 
+PLACE = "place of inlet"  # no column of a table with such a name is written so: it needs column mapping
 APPLIED = ["table_name", "source", "through_batch_id", "through_change_seq", "applied_at"]
 
 
-def states(project: Project, tables: list["Table"], lags: dict, applied: list[dict]) -> dict[str, dict]:
+def states(project: Project, tables: list["Table"], lags: dict) -> dict[str, dict]:
     """What the materializations need not ask of each table that is written without Spark: is a batch staged that is not
     committed; does the log hold batches that gold.applied does not; may there be events of loads among what is new. In:
-    contracts; how far each is behind (progress.lagging); rows of gold.applied."""
+    contracts; how far each is behind (progress.lagging)."""
     lakehouse, found = project.lakehouse_path(), {}
     small = [table for table in tables if is_small(lakehouse, table)]
     least = min((through for table in small for through, _ in lags[table.name].values()), default=0)
@@ -44,20 +48,20 @@ def states(project: Project, tables: list["Table"], lags: dict, applied: list[di
     events = lake.peek(lakehouse, "silver.control_events", columns, of_loads) if small else []
     loaded = {f"{row['source_schema']}.{row['source_table']}" for row in events}
     for table in small:
-        of_table = sorted((r["through_batch_id"], r["source"]) for r in applied if r["table_name"] == table.name)
-        done = {source: batch_id for batch_id, source in of_table}
-        logged = _beyond(lakehouse, table, "before_after", ["source", "batch_id"], done)
-        staged = _beyond(lakehouse, table, "folded", [table.our("source"), table.our("_through_batch_id")], done)
+        behind = {source: through for source, (through, _) in lags[table.name].items()}
+        logged = _beyond(lakehouse, table, "before_after", ["source", "batch_id"], behind)
+        staged = _beyond(lakehouse, table, "folded", [table.our("source"), table.our("_through_batch_id")], behind)
         has_events = not loaded.isdisjoint(table.names)
         found[table.name] = {"is_staged": staged, "is_logged": logged, "has_load_events": has_events}
     return found
 
 
-def _beyond(lakehouse: str, table: "Table", step: str, columns: list[str], done: dict[str, int]) -> bool:
-    """Has a table rows of batches behind those that are done? In: its columns of source and batch; by source."""
-    rest = f"where {columns[1]} > {min(done.values(), default=-1)}"
-    rows = lake.peek(lakehouse, f"gold.{table.name}__{step}", columns, rest)
-    return any(row[columns[1]] > done.get(row[columns[0]], -1) for row in rows)
+def _beyond(lakehouse: str, table: "Table", step: str, columns: list[str], behind: dict[str, int]) -> bool:
+    """Has a table rows of batches that gold.applied has not got? In: its columns of source and batch; the last batch of
+    each source that it has, -1 for none, of those with news."""
+    source, batch_id = columns
+    each = (f"{source} = {plain_literal(name)} and {batch_id} > {through}" for name, through in behind.items())
+    return bool(lake.peek(lakehouse, f"gold.{table.name}__{step}", columns, f"where {' or '.join(each)} limit 1"))
 
 
 def is_small(lakehouse: str, table: "Table") -> bool:
@@ -74,7 +78,8 @@ def is_small(lakehouse: str, table: "Table") -> bool:
         for found in existing
         for feature in (*(found.protocol().writer_features or ()), *(found.protocol().reader_features or ()))
     }
-    return features <= FEATURES and lake.size_bytes(lakehouse, names[2]) <= SIZE_BYTES
+    num_rows = lake.num_rows(lakehouse, names[2])
+    return features <= FEATURES and lake.size_bytes(lakehouse, names[2]) <= SIZE_BYTES and num_rows <= NUM_ROWS
 
 
 def _view(name: str) -> str:
@@ -128,11 +133,14 @@ class SmallBatches:
         rows, table = self.staged[name], f"{name}__current"
         last = rows.filter(pc.fill_null(rows[our["_is_last"]], False))
         live = last.filter(pc.is_null(last[our["valid_to_seq"]])).select(columns)
-        options = pyarrow.dataset.ParquetReadOptions(coerce_int96_timestamp_unit="us")
-        now = self._table(table).to_pyarrow_dataset(parquet_read_options=options).to_table(columns)
-        places = now.select(key).append_column("_n", pa.array(range(len(now)), pa.int64()))
+        read = self._table(table)
+        now = snapshots.answer(lake.query_builder().register("rows", read), "select * from rows")
+        now = now.select(columns).cast(pa.schema([pa.schema(read.schema().to_arrow()).field(n) for n in columns]))
+        places = now.select(key).append_column(PLACE, pa.array(range(len(now)), pa.int64()))
         kept = places.join(last.select(key).cast(now.select(key).schema), key, join_type="left anti")
-        left = now.take(kept["_n"].combine_chunks().sort())
+        left = now.take(kept[PLACE].combine_chunks().sort())
+        if self._table(table).version() != read.version():  # delta-rs would write over what came meanwhile
+            raise TryAgain(f"gold.{table} was written by another process", "Run again when that has ended")
         self._write(table, pa.concat_tables([left, live.cast(left.schema)]), "overwrite")
 
     def commit(self, name: str, our: dict[str, str]) -> None:
@@ -154,4 +162,14 @@ class SmallBatches:
     def _write(self, table: str, rows: pa.Table, mode: Literal["append", "overwrite"]) -> None:
         to = self._table(table)
         schema = pa.schema(to.schema().to_arrow())
-        deltalake.write_deltalake(to, rows.select(schema.names).cast(schema), mode=mode)
+        rows = rows.select(schema.names)
+        for field, found in zip(schema, rows.schema):
+            _check_members(field, found)
+        deltalake.write_deltalake(to, rows.cast(schema), mode=mode)
+        lake.keep_short(place(self.lakehouse, f"gold.{table}"))
+
+
+def _check_members(field: pa.Field, found: pa.Field) -> None:
+    """A cast of pyarrow's makes null of a member that a struct has under another name. Raises: ValueError."""
+    if pa.types.is_struct(field.type) and field.type.names != found.type.names:
+        raise ValueError(f"{field.name} has {', '.join(field.type.names)}, and not {', '.join(found.type.names)}")

@@ -10,6 +10,7 @@ from inlet.lake.reads import (
     has_version,
     lacking,
     may_hold,
+    num_rows,
     operations,
     peek,
     size,
@@ -18,7 +19,17 @@ from inlet.lake.reads import (
     version,
 )
 from inlet.lake.snapshots import query_builder
-from inlet.lake.tables import DATABASES, add_arrow, add_rows, append, arrow_schema, create, create_sql, ddl_of
+from inlet.lake.tables import (
+    DATABASES,
+    add_arrow,
+    add_rows,
+    append,
+    arrow_schema,
+    create,
+    create_sql,
+    ddl_of,
+    keep_short,
+)
 
 __all__ = [
     "DATABASES",
@@ -37,7 +48,9 @@ __all__ = [
     "has_files",
     "has_version",
     "lacking",
+    "keep_short",
     "may_hold",
+    "num_rows",
     "operations",
     "peek",
     "query_builder",

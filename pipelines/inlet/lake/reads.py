@@ -76,6 +76,12 @@ def size(lakehouse: str, table: str) -> tuple[int, int]:
     return len(sizes), sum(sizes)
 
 
+def num_rows(lakehouse: str, table: str) -> int:
+    """Rows of a table's data files, from its log alone; 0 while it does not exist."""
+    found = newest(lakehouse, table)
+    return sum(num or 0 for num in _files(found).column("num_records").to_pylist()) if found else 0
+
+
 def size_bytes(lakehouse: str, table: str) -> int:
     """Bytes of a table's data files, from its log alone; 0 while it does not exist."""
     return size(lakehouse, table)[1]

@@ -33,8 +33,9 @@ class Snapshot:
 
     def once(self, question, ask: Callable[[], Any]):
         """What `ask` gives, asked once of this version, but for an answer that is large."""
-        if question in self._answers:
-            return self._answers[question]
+        answers = self._answers  # another thread may take new ones in its place
+        if question in answers:
+            return answers[question]
         found = ask()
         size = getattr(found, "nbytes", 0)
         if size <= MAX_BYTES:

@@ -3,7 +3,9 @@
 Layout: <lakehouse>/<database>/<table>; databases bronze, silver, gold, checks, public.
 """
 
+import logging
 from functools import cache
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from inlet import change, unit
@@ -18,7 +20,9 @@ if TYPE_CHECKING:
 # Planning a scan of a table with deletion vectors asks Delta for its files once more, at every stage: 50 ms each time
 MERGED = {"silver.transactions"}
 PROPERTIES: dict[str, str | None] = {"delta.enableDeletionVectors": "false"}  # of a declared table, but for MERGED
-NUM_FILES = 40  # appends without Spark, behind which a table's small files become one
+NUM_FILES, CHECKPOINT_COMMITS = 40, 10  # of a table that is written without Spark
+_compacting = Lock()
+log = logging.getLogger(__name__)
 DATABASES = ("bronze", "silver", "gold", "checks", "public")
 STATISTICS = {  # columns with file statistics, where all columns would only cost (facts: a fifth of an append)
     "silver.changes": ",".join(change.HEADER_COLUMNS),
@@ -88,14 +92,28 @@ def add_arrow(lakehouse: str, name: str, rows: "pyarrow.Table", app_id: str = ""
             if last is not None and last >= version:
                 return
         deltalake.write_deltalake(path, rows, mode="append", configuration=PROPERTIES, commit_properties=once)
-        written = deltalake.DeltaTable(path)
-        if written.version() % NUM_FILES == 0:
-            written.optimize.compact()
-            written.create_checkpoint()
     except (OSError, deltalake.exceptions.DeltaError) as error:
         raise EnvironmentLacks(
             f"{name} of {lakehouse} cannot be written: {error}", "Give this user the right to write it"
         ) from error
+    keep_short(path)
+
+
+def keep_short(path: str) -> None:
+    """Write a checkpoint behind every tenth commit, and put small files together as they become many: above 50 Delta
+    rebuilds a table's state from its log for each query. One at a time: delta-rs lets two compactions of the same files
+    pass, and doubles their rows. In: the path of a table that was written without Spark."""
+    import deltalake
+
+    with _compacting:
+        table = deltalake.DeltaTable(path)
+        try:
+            if table.version() % NUM_FILES == 0:
+                table.optimize.compact()
+            if table.version() % CHECKPOINT_COMMITS == 0:
+                table.create_checkpoint()
+        except deltalake.exceptions.DeltaError as error:  # another process was first; the rows are written
+            log.info("%s stays as it is: %s", path, error)
 
 
 def append(rows: "DataFrame", table: str, app_id: str = "", version: int = 0) -> None:

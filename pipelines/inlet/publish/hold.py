@@ -31,7 +31,7 @@ def freeze(point: Point, last: Point, late: set[str]) -> None:
     for name in tables:
         shown, before = point.table(name), last.table(name)
         shown.versions, shown.through = dict(before.versions), dict(before.through)
-        shown.built_at = before.built_at
+        shown.applied = before.applied
         if before.shape is not None:
             shown.shape, shown.columns = before.shape, before.columns
 

@@ -55,7 +55,7 @@ class TablePoint:
     moved: int | None = None  # number of the point that last moved its views
     shape: int | None = None  # of the columns its views were made with, and what is said of them
     columns: int | None = None  # of the columns alone
-    built_at: int | None = None  # when gold last built it, in microseconds; what it was built to then is shown
+    applied: int | None = None  # a checksum of its rows in gold.applied: gold has built it since where it differs
 
 
 @dataclass

@@ -13,6 +13,7 @@ engines without these views.
 """
 
 import time
+import zlib
 from collections.abc import Callable
 from functools import partial
 from itertools import chain
@@ -96,7 +97,7 @@ def _next(project: Project, spark: "SparkSession", last: Point, ledger: list[dic
     for row in lake.peek(lakehouse, "gold.applied", ["table_name", "source", "through_change_seq", "applied_at"]):
         shown, source = point.table(row["table_name"]), point.source(row["source"])
         shown.through[row["source"]] = max(row["through_change_seq"], shown.through.get(row["source"], ""))
-        shown.built_at = max(int(row["applied_at"].timestamp() * 1e6), shown.built_at or 0)
+        shown.applied = (shown.applied or 0) ^ zlib.crc32(repr(sorted(row.items())).encode())  # in any order of rows
         source.seq = max(row["through_change_seq"], source.seq or "")
     holds = holds_of(project, spark, last)
     for name, before_seq in last_before(spark, holds).items():
@@ -118,7 +119,7 @@ def _look_up_versions(project: Project, last: Point, point: Point) -> None:
     for table in project.tables.values():
         shown, before = point.table(table.name), last.table(table.name)
         shape, columns = views.shape(table, is_untimed(table.name, point))
-        is_known = before.moved is not None and (before.built_at, before.shape) == (shown.built_at, shape)
+        is_known = before.moved is not None and (before.applied, before.shape) == (shown.applied, shape)
         if is_known and point.looked_at == last.looked_at:
             shown.versions = dict(before.versions)
         elif lake.exists(lakehouse, f"gold.{table.name}__{steps(table)[-1]}"):

@@ -1,0 +1,119 @@
+"""What gold writes without Spark: what a run that died has left is seen, and rows are neither lost nor doubled."""
+
+import threading
+from types import SimpleNamespace
+
+import deltalake
+import pyarrow as pa
+import pytest
+
+from inlet import lake
+from inlet.errors import TryAgain
+from inlet.gold import small_batches
+from inlet.gold.small_batches import SmallBatches
+from tests import lakes, projects
+
+OUR = {name: name for name in ("source", "valid_to_seq", "_is_last", "_through_batch_id", "_through_change_seq")}
+COLUMNS = {"source": pa.string(), "_n": pa.int64(), "NAME": pa.string(), "valid_from_seq": pa.string()}
+STAGED = COLUMNS | {
+    "valid_to_seq": pa.string(),
+    "_is_last": pa.bool_(),
+    "_through_batch_id": pa.int64(),
+    "_through_change_seq": pa.string(),
+}
+
+
+def table_of(columns: dict, *rows: dict) -> pa.Table:
+    return pa.Table.from_pylist(list(rows), pa.schema(list(columns.items())))
+
+
+def writer(project, rows: pa.Table) -> SmallBatches:
+    """One whose query gives these rows."""
+    spark = SimpleNamespace(sql=lambda query: SimpleNamespace(toArrow=lambda: rows))
+    return SmallBatches(spark, project.lakehouse_path())
+
+
+def make(project, name: str, rows: pa.Table) -> None:
+    deltalake.write_deltalake(project.lakehouse_path("gold", name), rows)
+
+
+@pytest.fixture
+def project(tmp_path):
+    return projects.make(tmp_path)
+
+
+@pytest.mark.parametrize(("logged", "staged"), [([("b", 5)], []), ([("a", 10)], [("b", 5)]), ([("a", 10)], [])])
+def test_what_a_batch_of_a_late_source_has_left_is_seen(project, logged, staged):
+    """Source a is ten batches on; a batch of b has come to the log, or was staged, when the run died."""
+    columns = {"source": pa.string(), "batch_id": pa.int64()}
+    make(project, "items__before_after", table_of(columns, *({"source": s, "batch_id": n} for s, n in logged)))
+    columns = {"source": pa.string(), "_through_batch_id": pa.int64()}
+    rows = table_of(columns, *({"source": s, "_through_batch_id": n} for s, n in staged))
+    make(project, "items__folded", rows)
+    table = project.tables["DEPOT.ITEMS"]
+    state = small_batches.states(project, [table], {"items": {"b": (-1, 5)}})["items"]
+    assert (state["is_logged"], state["is_staged"]) == (("b", 5) in logged, ("b", 5) in staged)
+    assert not state["has_load_events"]
+
+
+def test_current_keeps_what_a_batch_does_not_touch(project):
+    """Whatever a key column is called; a null in a key is no other null."""
+    kept = [{"source": s, "_n": n, "NAME": "old", "valid_from_seq": "1"} for s, n in [("a", 1), ("b", 2), ("a", None)]]
+    taken = [{"source": "a", "_n": n, "NAME": "old", "valid_from_seq": "1"} for n in (2, 3)]
+    make(project, "items__current", table_of(COLUMNS, *kept, *taken))
+    make(project, "items__folded", table_of(STAGED))
+    closed = {"source": "a", "_n": 2, "NAME": "old", "valid_from_seq": "1", "valid_to_seq": "2", "_is_last": False}
+    live = closed | {"NAME": "new", "valid_from_seq": "2", "valid_to_seq": None, "_is_last": True}
+    gone = closed | {"_n": 3, "_is_last": True}
+    done = {"source": "a", "_through_batch_id": 7, "_through_change_seq": "3"}
+    batch = writer(project, table_of(STAGED, closed, live, gone, done))
+    batch.stage("items", "")
+    batch.replace_current("items", list(COLUMNS), ["source", "_n"], OUR)
+    rows = lake.peek(project.lakehouse_path(), "gold.items__current", ["source", '"_n"', '"NAME"'])
+    found = sorted((row["source"], row["_n"] or 0, row["NAME"]) for row in rows)
+    assert found == [("a", 0, "old"), ("a", 1, "old"), ("a", 2, "new"), ("b", 2, "old")]
+    batch.commit("items", OUR)
+    [applied] = lake.peek(project.lakehouse_path(), "gold.applied", ["table_name", "source", "through_batch_id"])
+    assert applied == {"table_name": "items", "source": "a", "through_batch_id": 7}
+
+
+def test_a_commit_of_another_process_is_not_written_over(project, monkeypatch):
+    make(project, "items__current", table_of(COLUMNS, {"source": "a", "_n": 1, "NAME": "old", "valid_from_seq": "1"}))
+    make(project, "items__folded", table_of(STAGED))
+    batch = writer(project, table_of(STAGED, {"source": "a", "_n": 2, "valid_from_seq": "2", "_is_last": True}))
+    batch.stage("items", "")
+    answer = small_batches.snapshots.answer
+
+    def answered(*asked):
+        lakes_rows = table_of(COLUMNS, {"source": "a", "_n": 9, "NAME": "foreign", "valid_from_seq": "1"})
+        deltalake.write_deltalake(project.lakehouse_path("gold", "items__current"), lakes_rows, mode="append")
+        return answer(*asked)
+
+    monkeypatch.setattr(small_batches.snapshots, "answer", answered)
+    with pytest.raises(TryAgain):
+        batch.replace_current("items", list(COLUMNS), ["source", "_n"], OUR)
+
+
+def test_an_image_with_other_members_than_the_table_is_refused(project):
+    one, other = (pa.struct([pa.field(name, pa.int64()), pa.field("b", pa.int64())]) for name in "Aa")
+    make(project, "items__before_after", table_of({"after": one}))
+    batch = writer(project, table_of({"after": other}, {"after": {"a": 1, "b": 2}}))
+    with pytest.raises(ValueError, match="after has A, b, and not a, b"):
+        batch.append_log("items", ["after"], "", is_kept=False)
+
+
+def test_rows_that_threads_add_at_once_are_there_once_each(project):
+    def add(name: str) -> None:
+        for number in range(60):
+            row = {"source": name, "batch_id": number, "why": "", "stopped_at": lakes.BEGAN}
+            lake.add_rows(project.lakehouse_path(), "silver.stopped", [row])
+
+    lake.add_rows(project.lakehouse_path(), "silver.stopped", [])
+    threads = [threading.Thread(target=add, args=(name,)) for name in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    rows = lake.peek(project.lakehouse_path(), "silver.stopped", ["source", "batch_id"])
+    assert sorted((row["source"], row["batch_id"]) for row in rows) == [(n, b) for n in "abcd" for b in range(60)]
+    assert lake.size(project.lakehouse_path(), "silver.stopped")[0] < 100
