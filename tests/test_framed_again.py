@@ -101,15 +101,15 @@ def test_a_rest_that_came_in_pieces_is_framed_as_one_and_its_marks_judge(spark, 
     # one piece is asked for, both are framed; the insert that waited is given up, with the one behind it
     rejects = replay.chosen(project, "pieces", None, None, second)
     assert sorted(row["unit_id"] for row in rejects) == sorted([first, second])
-    append, died = lake.append, KeyboardInterrupt()
+    add_rows, died = lake.add_rows, KeyboardInterrupt()
 
-    def die_before_the_files(rows, table, *given):
+    def die_before_the_files(lakehouse, table, *given, **further):
         if table == "bronze.files":
             raise died
-        append(rows, table, *given)
+        add_rows(lakehouse, table, *given, **further)
 
     with monkeypatch.context() as patched:
-        patched.setattr(lake, "append", die_before_the_files)
+        patched.setattr(lake, "add_rows", die_before_the_files)
         with pytest.raises(KeyboardInterrupt):
             replay.plan(project, spark, rejects)
     [batch_id] = silver.pending(project)

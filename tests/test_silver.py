@@ -6,6 +6,7 @@ import random
 import resource
 import sys
 from contextlib import contextmanager
+from functools import partial
 from itertools import count
 from types import SimpleNamespace
 
@@ -69,7 +70,7 @@ def dies(monkeypatch, spark, num_writes: int) -> None:
     """From now on a run dies behind this many of its writes: appends, deletes and merges."""
     from pyspark.sql import DataFrameWriter
 
-    left, append, sql = [num_writes], DataFrameWriter.saveAsTable, type(spark).sql
+    left, append, sql, add_rows = [num_writes], DataFrameWriter.saveAsTable, type(spark).sql, lake.add_rows
 
     def writes(write, *given):
         if not left[0]:
@@ -78,6 +79,7 @@ def dies(monkeypatch, spark, num_writes: int) -> None:
         return write(*given)
 
     monkeypatch.setattr(DataFrameWriter, "saveAsTable", lambda self, name: writes(append, self, name))
+    monkeypatch.setattr(lake, "add_rows", lambda *given, **named: writes(partial(add_rows, **named), *given))
     monkeypatch.setattr(
         type(spark),
         "sql",
