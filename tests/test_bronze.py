@@ -992,12 +992,7 @@ def test_files_with_other_columns_keep_theirs(spark, lakehouse, tmp_path):
     project, path = messages(tmp_path)
     messages(tmp_path, offset=[3, 4], key=[b"k3", b"k4"])[1].rename(path.with_name("b.parquet"))
     messages(tmp_path)
-    rows = (
-        bronze_messages.read(project, spark, plan(project).files, [])
-        .select("offset", "key")
-        .orderBy("offset")
-        .collect()
-    )
+    rows = bronze_messages.read(project, spark, plan(project).files).select("offset", "key").orderBy("offset").collect()
     assert [(row.offset, row.key and bytes(row.key)) for row in rows] == [(1, None), (2, None), (3, b"k3"), (4, b"k4")]
 
 
