@@ -266,7 +266,9 @@ def test_a_run_that_dies_between_any_two_of_its_writes_leaves_nothing_that_the_n
             assert stored(spark, project.sources) == before
     found = stored(spark, project.sources)
     assert num_writes >= 16
-    for table in change.TABLES:  # and now undisturbed
+    for table in [
+        name for name, columns in change.TABLES.items() if "batch_id" in {c.name for c in columns}
+    ]:  # undisturbed now
         spark.sql(f"delete from {table} where batch_id = {batch_id}")
     assert accounts == silver.run(project, spark, batch_id)
     assert found == stored(spark, project.sources)
