@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import deltalake
 import pytest
 
 from inlet import gold, lake
@@ -22,7 +23,7 @@ from tests.test_gold_sql import statements
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory, spark, lakehouse):
-    names = "kept", "crashed", "crashed_small", "verified", "unused", "ranged", "broken", "left", "small"
+    names = "kept", "crashed", "crashed_small", "verified", "unused", "ranged", "broken", "left", "small", "vectors"
     made = project(
         tmp_path_factory.mktemp("gold_runs"),
         lakehouse,
@@ -164,6 +165,28 @@ def test_a_small_batch_costs_three_queries_of_spark(spark, here, monkeypatch):
     asked = [query for query in sent if data.search(query) and not re.match(r"show|alter view|/\*.*\*/\s*show", query)]
     assert len(asked) == 3, [q[:300] for q in asked]
     assert_history(spark, "small", {"far": batches})
+
+
+def test_a_small_batch_follows_one_that_left_deletion_vectors(spark, here, monkeypatch):
+    """As in a lakehouse of an earlier Inlet, whose tables have them."""
+    batches = [
+        [change("vectors", n, "INSERT", ("z", n), "a") for n in range(4)],
+        [change("vectors", 10, "UPDATE", ("z", 1), "b"), change("vectors", 11, "DELETE", ("z", 2))],
+        [change("vectors", 20, "UPDATE", ("z", 1), "c"), change("vectors", 21, "DELETE", ("z", 3))],
+        [change("vectors", 30, "INSERT", ("z", 3), "d")],
+    ]
+    bring(spark, here, "vectors", {"far": batches[:1]})
+    for step in ("past", "current"):
+        spark.sql(f"alter table gold.vectors__{step} set tblproperties (delta.enableDeletionVectors = true)")
+    with monkeypatch.context() as patched:
+        patched.setattr(build, "SMALL_CHANGES", -1)
+        bring(spark, here, "vectors", {"far": batches[1:2]})
+    current = deltalake.DeltaTable(here.lakehouse_path("gold", "vectors__current"))
+    assert list(current.deletion_vectors())
+    bring(spark, here, "vectors", {"far": batches[2:]})
+    assert lake.operations(here.lakehouse_path(), "gold.vectors__current", 2) == ["WRITE", "WRITE"]
+    assert sorted(row.item for row in spark.table("gold.vectors__current").collect()) == [0, 1, 3]
+    assert_history(spark, "vectors", {"far": batches})
 
 
 def test_what_a_run_kept_that_died_is_in_nobodys_way(spark, here):

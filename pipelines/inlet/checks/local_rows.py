@@ -75,15 +75,16 @@ def read(
     import pyarrow as pa
 
     lakehouse = project.lakehouse_path()
-    if not all(lake.exists(lakehouse, f"gold.{contract.name}__{kind}") for kind in KINDS):
-        return None
     try:
-        tables = {k: deltalake.DeltaTable(f"{lakehouse}/gold/{contract.name}__{k}") for k in KINDS}
+        newest = {k: lake.newest(lakehouse, f"gold.{contract.name}__{k}") for k in KINDS}
     except deltalake.exceptions.DeltaError:  # a table has a feature that delta-rs does not know
+        return None
+    tables = {k: snapshot.table for k, snapshot in newest.items() if snapshot}
+    if len(tables) < len(KINDS):
         return None
     if any("delta.columnMapping.mode" in t.metadata().configuration for t in tables.values()):
         return None
-    if any(sum(tables[k].get_add_actions()["size_bytes"].to_pylist()) > max_bytes for k in ("past", "current")):
+    if any(lake.size_bytes(lakehouse, f"gold.{contract.name}__{k}") > max_bytes for k in ("past", "current")):
         return None
     query = _query(contract, {kind: _types(table) for kind, table in tables.items()}, batch_ids, suites)
     if query is None:

@@ -28,10 +28,11 @@ if TYPE_CHECKING:
 
 NEW_BYTES = 16 << 20  # of a run's records: their rows pass through the driver
 SIZE_BYTES, NUM_ROWS = 16 << 20, 200_000  # of a table of current rows, which is written whole
-FEATURES = {"appendOnly", "invariants", "timestampNtz"}  # of a table, with which delta-rs reads and writes it whole
+FEATURES = {"appendOnly", "deletionVectors", "invariants", "timestampNtz"}  # with which delta-rs reads and writes all
 # a float is equal to another one in Spark that has other bytes; the others delta-rs does not write
 NO_KEYS, NO_COLUMNS = ("float", "double"), ("variant", "interval", "void", "geometry", "geography")
 
+STEPS = ("before_after", "past", "current", "folded")
 PLACE = "place of inlet"  # no column of a table with such a name is written so: it needs column mapping
 APPLIED = ["table_name", "source", "through_batch_id", "through_change_seq", "applied_at"]
 
@@ -39,8 +40,8 @@ APPLIED = ["table_name", "source", "through_batch_id", "through_change_seq", "ap
 def states(project: Project, tables: list["Table"], lags: dict) -> dict[str, dict]:
     """What the materializations need not ask of each table that is written without Spark: is a batch staged that is not
     committed; does the log hold batches that gold.applied does not; may there be events of loads among what is new. In:
-    contracts; how far each is behind (progress.lagging)."""
-    lakehouse, found = project.lakehouse_path(), {}
+    contracts; how far gold lags (progress.lagging)."""
+    lakehouse, states = project.lakehouse_path(), {}
     small = [table for table in tables if is_small(lakehouse, table)]
     least = min((through for table in small for through, _ in lags[table.name].values()), default=0)
     columns = ["source_schema", "source_table"]
@@ -48,46 +49,39 @@ def states(project: Project, tables: list["Table"], lags: dict) -> dict[str, dic
     events = lake.peek(lakehouse, "silver.control_events", columns, of_loads) if small else []
     loaded = {f"{row['source_schema']}.{row['source_table']}" for row in events}
     for table in small:
-        behind = {source: through for source, (through, _) in lags[table.name].items()}
-        logged = _beyond(lakehouse, table, "before_after", ["source", "batch_id"], behind)
-        staged = _beyond(lakehouse, table, "folded", [table.our("source"), table.our("_through_batch_id")], behind)
+        applied = {source: through for source, (through, _) in lags[table.name].items()}
+        logged = _has_later(lakehouse, table, "before_after", ["source", "batch_id"], applied)
+        staged = _has_later(lakehouse, table, "folded", [table.our("source"), table.our("_through_batch_id")], applied)
         has_events = not loaded.isdisjoint(table.names)
-        found[table.name] = {"is_staged": staged, "is_logged": logged, "has_load_events": has_events}
-    return found
+        states[table.name] = {"is_staged": staged, "is_logged": logged, "has_load_events": has_events}
+    return states
 
 
-def _beyond(lakehouse: str, table: "Table", step: str, columns: list[str], behind: dict[str, int]) -> bool:
-    """Has a table rows of batches that gold.applied has not got? In: its columns of source and batch; the last batch of
-    each source that it has, -1 for none, of those with news."""
+def _has_later(lakehouse: str, table: "Table", step: str, columns: list[str], applied: dict[str, int]) -> bool:
+    """True if a table has rows of batches that gold.applied lacks. In: its columns of source and batch; the last batch
+    in gold.applied of each source with new changes, -1 where it has none."""
     source, batch_id = columns
-    each = (f"{source} = {plain_literal(name)} and {batch_id} > {through}" for name, through in behind.items())
+    each = (f"{source} = {plain_literal(name)} and {batch_id} > {through}" for name, through in applied.items())
     return bool(lake.peek(lakehouse, f"gold.{table.name}__{step}", columns, f"where {' or '.join(each)} limit 1"))
 
 
 def is_small(lakehouse: str, table: "Table") -> bool:
-    """Can a batch of few changes be written to the tables of a contract without Spark?"""
+    """True if a batch of few changes can be written to the tables of a contract without Spark."""
     types = {column.name: column.type for column in table.columns}
     if "://" in lakehouse or table.column_mapping or any(t.startswith(NO_COLUMNS) for t in types.values()):
         return False
     if any(types[name] in NO_KEYS for name in table.key):
         return False
-    names = [f"gold.{table.name}__{step}" for step in ("before_after", "past", "current", "folded")]
-    existing = [deltalake.DeltaTable(place(lakehouse, name)) for name in names if lake.exists(lakehouse, name)]
-    features = {
-        feature
-        for found in existing
-        for feature in (*(found.protocol().writer_features or ()), *(found.protocol().reader_features or ()))
-    }
-    num_rows = lake.num_rows(lakehouse, names[2])
-    return features <= FEATURES and lake.size_bytes(lakehouse, names[2]) <= SIZE_BYTES and num_rows <= NUM_ROWS
+    existing = [lake.newest(lakehouse, f"gold.{table.name}__{step}") for step in STEPS]
+    protocols = [snapshot.table.protocol() for snapshot in existing if snapshot]
+    features = {f for p in protocols for f in (*(p.writer_features or ()), *(p.reader_features or ()))}
+    current = f"gold.{table.name}__current"
+    is_short = lake.size_bytes(lakehouse, current) <= SIZE_BYTES and lake.num_rows(lakehouse, current) <= NUM_ROWS
+    return features <= FEATURES and is_short
 
 
 def _view(name: str) -> str:
     return f"inlet_new_changes__{name}"
-
-
-def place(lakehouse: str, table: str) -> str:
-    return f"{lakehouse}/{table.replace('.', '/')}"
 
 
 class SmallBatches:
@@ -127,7 +121,7 @@ class SmallBatches:
             self._write(f"{name}__past", closed, "append")
 
     def replace_current(self, name: str, columns: list[str], key: list[str], our: dict[str, str]) -> None:
-        """Write the current rows anew, in one commit: without those of keys that the batch touches, with the versions
+        """Overwrite the current rows, in one commit: without those of keys that the batch touches, with the versions
         that it leaves open. In: the columns of current; those of a key, the source among them; what columns of ours are
         called in the staged rows."""
         rows, table = self.staged[name], f"{name}__current"
@@ -157,7 +151,7 @@ class SmallBatches:
             self.spark.catalog.dropTempView(_view(name))
 
     def _table(self, table: str) -> deltalake.DeltaTable:
-        return deltalake.DeltaTable(place(self.lakehouse, f"gold.{table}"))
+        return deltalake.DeltaTable(lake.table_path(self.lakehouse, f"gold.{table}"))
 
     def _write(self, table: str, rows: pa.Table, mode: Literal["append", "overwrite"]) -> None:
         to = self._table(table)
@@ -166,7 +160,7 @@ class SmallBatches:
         for field, found in zip(schema, rows.schema):
             _check_members(field, found)
         deltalake.write_deltalake(to, rows.cast(schema), mode=mode)
-        lake.keep_short(place(self.lakehouse, f"gold.{table}"))
+        lake.keep_short(lake.table_path(self.lakehouse, f"gold.{table}"))
 
 
 def _check_members(field: pa.Field, found: pa.Field) -> None:

@@ -9,14 +9,14 @@ from inlet.lake import snapshots
 
 def newest(lakehouse: str, table: str) -> snapshots.Snapshot | None:
     """The newest version of a table; None while it does not exist. Read without Spark."""
-    return snapshots.newest(_place(lakehouse, table))
+    return snapshots.newest(table_path(lakehouse, table))
 
 
 def exists(lakehouse: str, table: str) -> bool:
     """Is the table there? Found without Spark."""
     import deltalake
 
-    return deltalake.DeltaTable.is_deltatable(_place(lakehouse, table))
+    return deltalake.DeltaTable.is_deltatable(table_path(lakehouse, table))
 
 
 def peek(lakehouse: str, table: str, columns: list[str], rest: str = "", version: int | None = None) -> list[dict]:
@@ -44,7 +44,7 @@ def lacking(lakehouse: str, table: str, other: str, columns: list[str]) -> list[
 def ask(lakehouse: str, query: str, **tables: str) -> list[dict]:
     """The rows of a query without Spark, asked once of the newest versions of its tables. In: the tables, which exist,
     by their names in it."""
-    found = {name: snapshots.existing(_place(lakehouse, table)) for name, table in tables.items()}
+    found = {name: snapshots.existing(table_path(lakehouse, table)) for name, table in tables.items()}
     return snapshots.rows_of(snapshots.query(query, found))
 
 
@@ -104,7 +104,8 @@ def describe(lakehouse: str, table: str, version: int | None = None) -> tuple[di
     )
 
 
-def _place(lakehouse: str, table: str) -> str:
+def table_path(lakehouse: str, table: str) -> str:
+    """Where a table lies. In: its name, as in gold.applied."""
     return f"{lakehouse}/{table.replace('.', '/')}"
 
 
@@ -115,7 +116,7 @@ def _version(lakehouse: str, table: str, version: int | None) -> snapshots.Snaps
     found = newest(lakehouse, table)
     if found is None or version in (None, found.version):
         return found
-    return snapshots.Snapshot(deltalake.DeltaTable(_place(lakehouse, table), version=version), None)
+    return snapshots.Snapshot(deltalake.DeltaTable(table_path(lakehouse, table), version=version), None)
 
 
 def _files(found: snapshots.Snapshot):
@@ -137,7 +138,7 @@ def _columns(fields: list[dict], path: str = ""):
 
 def version(lakehouse: str, table: str) -> int:
     """The newest Delta version of a table."""
-    return snapshots.existing(_place(lakehouse, table)).version
+    return snapshots.existing(table_path(lakehouse, table)).version
 
 
 def transaction_version(lakehouse: str, table: str, app_id: str) -> int:
@@ -151,7 +152,7 @@ def has_version(lakehouse: str, table: str, number: int) -> bool:
     import deltalake
 
     try:
-        deltalake.DeltaTable(_place(lakehouse, table), version=number)
+        deltalake.DeltaTable(table_path(lakehouse, table), version=number)
     except deltalake.exceptions.DeltaError:
         return False
     return True
@@ -163,7 +164,7 @@ def has_files(lakehouse: str, table: str, number: int) -> bool:
     import deltalake
     import fsspec
 
-    place = _place(lakehouse, table)
+    place = table_path(lakehouse, table)
     delta_table = deltalake.DeltaTable(place, version=number)
     store, path = fsspec.url_to_fs(place)
     existing = {file.rpartition("/")[2] for file in store.find(path)}  # they are named by random ids
@@ -182,5 +183,7 @@ def operations(lakehouse: str, table: str, num: int) -> list[str]:
     import deltalake
 
     return (
-        [commit["operation"] for commit in deltalake.DeltaTable(_place(lakehouse, table)).history(num)] if num else []
+        [commit["operation"] for commit in deltalake.DeltaTable(table_path(lakehouse, table)).history(num)]
+        if num
+        else []
     )

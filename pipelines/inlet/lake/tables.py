@@ -44,7 +44,7 @@ def create(spark: "SparkSession", lakehouse: str) -> None:
             if not name.startswith(database + "."):
                 continue
             if name.split(".")[1] not in tables:
-                path = f"{lakehouse}/{name.replace('.', '/')}"
+                path = reads.table_path(lakehouse, name)
                 is_made = reads.exists(lakehouse, name)  # by `add_rows`, in a lakehouse of an earlier Inlet
                 spark.sql(
                     f"create table {name} using delta location {literal(path)}"
@@ -80,11 +80,10 @@ def add_rows(lakehouse: str, name: str, rows: list[dict], columns=None, app_id: 
 
 
 def add_arrow(lakehouse: str, name: str, rows: "pyarrow.Table", app_id: str = "", version: int = 0) -> None:
-    """The same of an Arrow table. Small files are put together as they become many: above 50 Delta rebuilds a table's
-    state from its log for each query."""
+    """The same of an Arrow table."""
     import deltalake
 
-    path = f"{lakehouse}/{name.replace('.', '/')}"
+    path = reads.table_path(lakehouse, name)
     once = deltalake.CommitProperties(app_transactions=[deltalake.Transaction(app_id, version)]) if app_id else None
     try:
         if app_id and reads.exists(lakehouse, name):
@@ -100,9 +99,9 @@ def add_arrow(lakehouse: str, name: str, rows: "pyarrow.Table", app_id: str = ""
 
 
 def keep_short(path: str) -> None:
-    """Write a checkpoint behind every tenth commit, and put small files together as they become many: above 50 Delta
-    rebuilds a table's state from its log for each query. One at a time: delta-rs lets two compactions of the same files
-    pass, and doubles their rows. In: the path of a table that was written without Spark."""
+    """Write a checkpoint after every tenth commit, and compact small files after every fortieth: above 50 files Delta
+    rebuilds a table's state from its log for each query. One compaction at a time, because delta-rs accepts two of the
+    same files and doubles their rows. In: the path of a table that was written without Spark."""
     import deltalake
 
     with _compacting:
@@ -112,8 +111,8 @@ def keep_short(path: str) -> None:
                 table.optimize.compact()
             if table.version() % CHECKPOINT_COMMITS == 0:
                 table.create_checkpoint()
-        except deltalake.exceptions.DeltaError as error:  # another process was first; the rows are written
-            log.info("%s stays as it is: %s", path, error)
+        except deltalake.exceptions.CommitFailedError as error:  # another process has written it; the next one tries
+            log.info("%s was not compacted: %s", path, error)
 
 
 def append(rows: "DataFrame", table: str, app_id: str = "", version: int = 0) -> None:

@@ -97,7 +97,7 @@ def _next(project: Project, spark: "SparkSession", last: Point, ledger: list[dic
     for row in lake.peek(lakehouse, "gold.applied", ["table_name", "source", "through_change_seq", "applied_at"]):
         shown, source = point.table(row["table_name"]), point.source(row["source"])
         shown.through[row["source"]] = max(row["through_change_seq"], shown.through.get(row["source"], ""))
-        shown.applied = (shown.applied or 0) ^ zlib.crc32(repr(sorted(row.items())).encode())  # in any order of rows
+        shown.applied = (shown.applied or 0) + zlib.crc32(repr(sorted(row.items())).encode())  # in any order of rows
         source.seq = max(row["through_change_seq"], source.seq or "")
     holds = holds_of(project, spark, last)
     for name, before_seq in last_before(spark, holds).items():
