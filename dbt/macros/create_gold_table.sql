@@ -1,6 +1,6 @@
 {# Create the table of a model from its declared columns: the contract is the DDL. Statistics on few columns keep
    appends cheap; Delta has none for boolean and binary. There are no deletion vectors, which cost every scan's
-   planning, until a table is so large that writing its files anew would cost more (inlet.gold.build). -#}
+   planning, until a table is so large that rewriting its files would cost more (inlet.gold.build). -#}
 {% macro create_gold_table(node, statistics, contract, is_replacing=false) %}
   {%- set kept = [] -%}
   {%- for name in statistics if node.columns[name].data_type not in ('boolean', 'binary') -%}

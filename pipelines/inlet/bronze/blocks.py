@@ -134,8 +134,8 @@ def read(project: Project, spark: "SparkSession", files: list[dict]):
     def units(row: dict) -> Iterator[dict]:
         has_rows = _has_rows(project, row)
         found = parquet_rows.units_of(project, row) if has_rows else units_of(project, row, codecs[row["source"]])
-        behind = f"~{row['batch_id']}" if row["cause"] == REREAD else ""
-        return (unit | {"unit_id": unit["unit_id"] + behind} for unit in found)
+        suffix = f"~{row['batch_id']}" if row["cause"] == REREAD else ""
+        return (unit | {"unit_id": unit["unit_id"] + suffix} for unit in found)
 
     return _read(spark, files, unit.BLOCKS, units)
 

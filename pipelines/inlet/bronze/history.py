@@ -71,8 +71,8 @@ class History:
         if self._rows is not None:
             return {(row["batch_id"], row["source"]) for row in [*self._rows, *self._replays]} - self._done
         columns = ["batch_id", "source"]
-        found = [row for table in (FILES, REPLAYS) for row in lake.lacking(self._lakehouse, table, LEDGER, columns)]
-        return {(row["batch_id"], row["source"]) for row in found}
+        rows = [row for table in (FILES, REPLAYS) for row in lake.lacking(self._lakehouse, table, LEDGER, columns)]
+        return {(row["batch_id"], row["source"]) for row in rows}
 
     def unfinished(self) -> list[int]:
         """Batches that are planned and not decoded, oldest first."""
@@ -83,10 +83,10 @@ class History:
         return self._read("true", lambda row: True)
 
     def of_batch(self, batch_id: int) -> list[Reading]:
-        found = self._asked(f"batch_id = {batch_id}", lambda row: row["batch_id"] == batch_id)
-        if not any(row["cause"] is None for row in found):
-            return [Reading(row) for row in found]
-        places = {(row["source"], row["path"]) for row in found}
+        rows = self._asked(f"batch_id = {batch_id}", lambda row: row["batch_id"] == batch_id)
+        if not any(row["cause"] is None for row in rows):
+            return [Reading(row) for row in rows]
+        places = {(row["source"], row["path"]) for row in rows}
         of_files = self.of_files({source for source, _ in places}, {path for _, path in places})
         return [row for row in of_files if row["batch_id"] == batch_id and row.place in places]
 
@@ -96,7 +96,7 @@ class History:
 
     def of_files(self, sources: Iterable[str] | None, paths: Iterable[str]) -> list[Reading]:
         """Those of files, by batch. In: the names of their sources, None for all."""
-        names, found = sources if sources is None else sorted(set(sources)), list[Reading]()
+        names, readings = sources if sources is None else sorted(set(sources)), list[Reading]()
         if names == []:
             return []
         of_sources = "true" if names is None else f"source in ({_listed(names)})"
@@ -106,8 +106,8 @@ class History:
             def has(row: dict, asked: set[str] = asked) -> bool:
                 return row["path"] in asked and (names is None or row["source"] in names)
 
-            found += self._read(f"{of_sources} and path in ({_listed(some)})", has)
-        return sorted(found, key=_batch)
+            readings += self._read(f"{of_sources} and path in ({_listed(some)})", has)
+        return sorted(readings, key=_batch)
 
     def is_known(self, source: str) -> bool:
         """True if a batch has files of a source."""
@@ -119,8 +119,8 @@ class History:
     def of_judged(self, source: str) -> list[Reading]:
         """Those of a source that its feed's marks judge."""
         of_source = f"source = {plain_literal(source)} and verdicts is not null"
-        found = self._asked(of_source, lambda row: row["source"] == source and row["verdicts"] is not None)
-        return [Reading(row) for row in sorted(found, key=_batch)]
+        rows = self._asked(of_source, lambda row: row["source"] == source and row["verdicts"] is not None)
+        return [Reading(row) for row in sorted(rows, key=_batch)]
 
     def of_partitions(self, source: str) -> list[Reading]:
         """The newest reading of each partition of a broker's source, and those of files that it read before."""
@@ -197,15 +197,15 @@ def with_causes(rows: Iterable[dict], replays: Callable[[], set[int]]) -> list[R
     """Readings by batch, each with its cause: those of an earlier Inlet have none. In: all rows of some files; the
     batches that decode rejects again.
     """
-    found = [Reading(row) for row in sorted(rows, key=_batch)]
-    if any(row["cause"] is None for row in found):
-        again, first = replays(), begun(found)
-        for row in found:
+    readings = [Reading(row) for row in sorted(rows, key=_batch)]
+    if any(row["cause"] is None for row in readings):
+        again, first = replays(), begun(readings)
+        for row in readings:
             if row["cause"] is None:
                 is_aside = row["problem"] and row["modified_at"] is not None and utc(row["modified_at"]) == EPOCH
                 known = FRAMED_AGAIN if row["batch_id"] in again else SET_ASIDE if is_aside else None
                 row["cause"] = known or cause(row, first.get(row.place))
-    return found
+    return readings
 
 
 def cause(row: dict, first: int | None) -> str:
@@ -216,11 +216,11 @@ def cause(row: dict, first: int | None) -> str:
 
 def begun(readings: Iterable[Reading]) -> dict[Place, int]:
     """The batch that read each file first. In: readings by batch."""
-    found: dict[Place, int] = {}
+    first: dict[Place, int] = {}
     for row in readings:
         if row["ofs_end"] and not row["problem"]:
-            found.setdefault(row.place, row["batch_id"])
-    return found
+            first.setdefault(row.place, row["batch_id"])
+    return first
 
 
 def last(readings: Iterable[Reading]) -> dict[Place, Reading]:

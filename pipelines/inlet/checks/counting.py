@@ -131,10 +131,10 @@ def _aggregate(query: str) -> str | None:
     """The aggregate that counts a query's rows: for a condition on each row, and for repeated values, where it is 0 if
     and only if no value is repeated. None for other queries. It names what is selected, so that a column that does not
     exist is still an error."""
-    if found := OF_EACH_ROW.fullmatch(query.strip()):
-        names, condition = found.groups()
+    if match := OF_EACH_ROW.fullmatch(query.strip()):
+        names, condition = match.groups()
         if not FURTHER.search(condition):
             return f"count_if(({condition}\n) and (true or struct({names}) is null))"
-    if (found := OF_REPEATED_ROWS.fullmatch(query.strip())) and found[1].split() == found[2].split():
-        return f"count(*) - count(distinct struct({found[1]}))"
+    if (match := OF_REPEATED_ROWS.fullmatch(query.strip())) and match[1].split() == match[2].split():
+        return f"count(*) - count(distinct struct({match[1]}))"
     return None

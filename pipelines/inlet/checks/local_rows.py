@@ -47,11 +47,11 @@ def held(project: Project, spark: "SparkSession", suites: list[TableSuite], batc
         return read(project, contract, batch_ids, of_contract, max_bytes)
 
     with ThreadPoolExecutor(MAX_READERS) as pool:
-        found = dict(zip(by_contract, pool.map(read_one, by_contract.values()), strict=True))
-    views = {name: f"inlet_touched__{name}" for name, rows in found.items() if rows is not None}
+        rows_of = dict(zip(by_contract, pool.map(read_one, by_contract.values()), strict=True))
+    views = {name: f"inlet_touched__{name}" for name, rows in rows_of.items() if rows is not None}
     try:
         for name, view in views.items():
-            spark.createDataFrame(found[name]).createOrReplaceTempView(view)
+            spark.createDataFrame(rows_of[name]).createOrReplaceTempView(view)
         yield [_of_view(suite, views.get(suite.contract.name if suite.contract else ""), existing) for suite in suites]
     finally:
         for view in views.values():
@@ -155,8 +155,8 @@ def _shown(column: str, type_: str) -> str:
 
 def _column(types: dict[str, str], name: str) -> str:
     """A column's name as its table has it: Spark takes upper and lower case for the same. Empty if it has none."""
-    found = [c for c in types if c.lower() == name.lower()]
-    return found[0] if len(found) == 1 else ""
+    names = [c for c in types if c.lower() == name.lower()]
+    return names[0] if len(names) == 1 else ""
 
 
 def _name(name: str) -> str:

@@ -136,9 +136,9 @@ def run(
 
 
 def _give_vectors(project: Project, spark: "SparkSession", tables: list[Table]) -> None:
-    """Turn deletion vectors on for versions that have become many: to write their files anew would cost more than the
-    vectors cost a scan's planning. Not with a column `_metadata`: Delta asks its own of that name where the rows of a
-    vector are."""
+    """Turn deletion vectors on for large tables of versions: rewriting files would cost more than the vectors cost a
+    scan's planning. Not with a column `_metadata`, because Delta reads the rows of a vector by its own of that name.
+    """
     lakehouse = project.lakehouse_path()
     for table in tables:
         for step in (

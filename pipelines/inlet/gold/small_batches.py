@@ -157,13 +157,13 @@ class SmallBatches:
         to = self._table(table)
         schema = pa.schema(to.schema().to_arrow())
         rows = rows.select(schema.names)
-        for field, found in zip(schema, rows.schema):
-            _check_members(field, found)
+        for field, given in zip(schema, rows.schema):
+            _check_members(field, given)
         deltalake.write_deltalake(to, rows.cast(schema), mode=mode)
         lake.keep_short(lake.table_path(self.lakehouse, f"gold.{table}"))
 
 
-def _check_members(field: pa.Field, found: pa.Field) -> None:
+def _check_members(field: pa.Field, given: pa.Field) -> None:
     """A cast of pyarrow's makes null of a member that a struct has under another name. Raises: ValueError."""
-    if pa.types.is_struct(field.type) and field.type.names != found.type.names:
-        raise ValueError(f"{field.name} has {', '.join(field.type.names)}, and not {', '.join(found.type.names)}")
+    if pa.types.is_struct(field.type) and field.type.names != given.type.names:
+        raise ValueError(f"{field.name} has {', '.join(field.type.names)}, and not {', '.join(given.type.names)}")

@@ -23,14 +23,14 @@ def peek(lakehouse: str, table: str, columns: list[str], rest: str = "", version
     """Columns of a small state table as a list of dicts, read without Spark; [] while the table does not exist. A
     column that the table has not got yet is null. In: what follows `from` in SQL: an order, a limit; the Delta version,
     none for the newest."""
-    found = _version(lakehouse, table, version)
-    if found is None:
+    snapshot = _version(lakehouse, table, version)
+    if snapshot is None:
         return []
-    existing = found.once("columns", lambda: {field.name for field in found.table.schema().fields})
+    existing = snapshot.once("columns", lambda: {field.name for field in snapshot.table.schema().fields})
     asked = ", ".join(
         name if name.strip('"') in existing or not name.isidentifier() else f"null as {name}" for name in columns
     )
-    return snapshots.rows_of(found.query(f"select {asked} from rows {rest}"))
+    return snapshots.rows_of(snapshot.query(f"select {asked} from rows {rest}"))
 
 
 def lacking(lakehouse: str, table: str, other: str, columns: list[str]) -> list[dict]:
@@ -44,23 +44,23 @@ def lacking(lakehouse: str, table: str, other: str, columns: list[str]) -> list[
 def ask(lakehouse: str, query: str, **tables: str) -> list[dict]:
     """The rows of a query without Spark, asked once of the newest versions of its tables. In: the tables, which exist,
     by their names in it."""
-    found = {name: snapshots.existing(table_path(lakehouse, table)) for name, table in tables.items()}
-    return snapshots.rows_of(snapshots.query(query, found))
+    by_name = {name: snapshots.existing(table_path(lakehouse, table)) for name, table in tables.items()}
+    return snapshots.rows_of(snapshots.query(query, by_name))
 
 
 def column_names(lakehouse: str, table: str) -> set[str]:
     """The columns of a table, read without Spark."""
-    found = newest(lakehouse, table)
-    return {field.name for field in found.table.schema().fields} if found else set()
+    snapshot = newest(lakehouse, table)
+    return {field.name for field in snapshot.table.schema().fields} if snapshot else set()
 
 
 def may_hold(lakehouse: str, table: str, column: str, *values: int) -> bool:
-    """Can a table hold rows with one of these numbers in a column? Told by the statistics of its files, without
+    """True if the statistics of a table's files allow rows with one of these numbers in a column. Read without
     Spark."""
-    found = newest(lakehouse, table)
-    if found is None:
+    snapshot = newest(lakehouse, table)
+    if snapshot is None:
         return False
-    files = _files(found)
+    files = _files(snapshot)
     if not {f"min.{column}", f"max.{column}"} <= set(files.column_names):
         return files.num_rows > 0
     return any(
@@ -71,15 +71,15 @@ def may_hold(lakehouse: str, table: str, column: str, *values: int) -> bool:
 
 def size(lakehouse: str, table: str) -> tuple[int, int]:
     """How many data files a table has, and their bytes, from its log alone; nothing while it does not exist."""
-    found = newest(lakehouse, table)
-    sizes = _files(found).column("size_bytes").to_pylist() if found else []
+    snapshot = newest(lakehouse, table)
+    sizes = _files(snapshot).column("size_bytes").to_pylist() if snapshot else []
     return len(sizes), sum(sizes)
 
 
 def num_rows(lakehouse: str, table: str) -> int:
     """Rows of a table's data files, from its log alone; 0 while it does not exist."""
-    found = newest(lakehouse, table)
-    return sum(num or 0 for num in _files(found).column("num_records").to_pylist()) if found else 0
+    snapshot = newest(lakehouse, table)
+    return sum(num or 0 for num in _files(snapshot).column("num_records").to_pylist()) if snapshot else 0
 
 
 def size_bytes(lakehouse: str, table: str) -> int:
@@ -92,14 +92,14 @@ def describe(lakehouse: str, table: str, version: int | None = None) -> tuple[di
     path, `before.order_id`. None while the table does not exist. In: the Delta version; none for the newest."""
     import json
 
-    found = _version(lakehouse, table, version)
-    if found is None:
+    snapshot = _version(lakehouse, table, version)
+    if snapshot is None:
         return None
-    return found.once(
+    return snapshot.once(
         "description",
         lambda: (
-            dict(_columns(json.loads(found.table.schema().to_json())["fields"])),
-            found.table.metadata().configuration,
+            dict(_columns(json.loads(snapshot.table.schema().to_json())["fields"])),
+            snapshot.table.metadata().configuration,
         ),
     )
 
@@ -113,15 +113,15 @@ def _version(lakehouse: str, table: str, version: int | None) -> snapshots.Snaps
     """A version of a table, none for the newest; None while the table does not exist."""
     import deltalake
 
-    found = newest(lakehouse, table)
-    if found is None or version in (None, found.version):
-        return found
+    snapshot = newest(lakehouse, table)
+    if snapshot is None or version in (None, snapshot.version):
+        return snapshot
     return snapshots.Snapshot(deltalake.DeltaTable(table_path(lakehouse, table), version=version), None)
 
 
-def _files(found: snapshots.Snapshot):
+def _files(snapshot: snapshots.Snapshot):
     """The data files of a table, with their statistics."""
-    return found.once("files", lambda: snapshots.as_arrow(found.table.get_add_actions(flatten=True)))
+    return snapshot.once("files", lambda: snapshots.as_arrow(snapshot.table.get_add_actions(flatten=True)))
 
 
 def _columns(fields: list[dict], path: str = ""):
@@ -143,8 +143,8 @@ def version(lakehouse: str, table: str) -> int:
 
 def transaction_version(lakehouse: str, table: str, app_id: str) -> int:
     """The version of the last append to a table under an app_id; 0 where there is none."""
-    found = newest(lakehouse, table)
-    return found and found.table.transaction_version(app_id) or 0
+    snapshot = newest(lakehouse, table)
+    return snapshot and snapshot.table.transaction_version(app_id) or 0
 
 
 def has_version(lakehouse: str, table: str, number: int) -> bool:

@@ -36,14 +36,14 @@ class Snapshot:
         answers = self._answers  # another thread may take new ones in its place
         if question in answers:
             return answers[question]
-        found = ask()
-        size = getattr(found, "nbytes", 0)
+        result = ask()
+        size = getattr(result, "nbytes", 0)
         if size <= MAX_BYTES:
             if self._num_bytes + size > MAX_BYTES:
                 self._answers, self._num_bytes = {}, 0
-            self._answers[question] = found
+            self._answers[question] = result
             self._num_bytes += size
-        return found
+        return result
 
     def query(self, sql: str) -> "pa.Table":
         """The answer to a query of `rows`."""
@@ -114,21 +114,21 @@ def newest(place: str) -> Snapshot | None:
         last = _snapshots.get(place)
         if last and _is_newest(place, last):
             return last
-        found = _opened(place, last)
-        if found is None:
+        snapshot = _opened(place, last)
+        if snapshot is None:
             _snapshots.pop(place, None)
         else:
-            _snapshots[place] = found
-        return found
+            _snapshots[place] = snapshot
+        return snapshot
 
 
 def existing(place: str) -> Snapshot:
     """The newest version of a table that exists. In: its path or address."""
     import deltalake
 
-    if (found := newest(place)) is None:
+    if (snapshot := newest(place)) is None:
         raise deltalake.exceptions.TableNotFoundError(place)
-    return found
+    return snapshot
 
 
 def _is_newest(place: str, last: Snapshot) -> bool:
@@ -154,8 +154,8 @@ def _opened(place: str, last: Snapshot | None) -> Snapshot | None:
         return None
     if "://" not in place:
         return Snapshot(table, _mark(place, table.version()))
-    found = Snapshot(table, None)
-    return last if last and last.key == found.key else found
+    snapshot = Snapshot(table, None)
+    return last if last and last.key == snapshot.key else snapshot
 
 
 def _commit(place: str, version: int) -> str:

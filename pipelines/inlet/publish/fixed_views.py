@@ -135,7 +135,7 @@ def _on_history(
 
 
 def same_transaction(first: str, second: str, our: Ours = Ours()) -> str:  # noqa: B008  it is frozen
-    """SQL: does a change behind another at the same key belong to its transaction? As the macro of this name. In: the
+    """SQL: does a change after another at the same key belong to its transaction? As the macro of this name. In: the
     relations that hold them, and what our columns are called in the first."""
     return (
         f"({first}.{our.transaction_id} = {second}.transaction_id and {first}.{our.transaction_last_event} is not true "

@@ -150,7 +150,7 @@ def holds_of(project: Project, spark: "SparkSession", last: Point) -> dict[str, 
 
 
 def _may_wait(project: Project) -> bool:
-    """False if no transaction that lacks events is waited for any more, as the newest batch of each source tells. Told
+    """False if no transaction that lacks events is waited for any more, as the newest batch of each source tells. Read
     without Spark: most often there is no such transaction."""
     lakehouse = project.lakehouse_path()
     columns, lacking = ["source", "last_change_seq", "batch_id"], "where state <> 'complete'"
@@ -169,7 +169,7 @@ def _may_wait(project: Project) -> bool:
 
 
 def _end_of_wait(seq: str, minutes: float) -> str:
-    """The last change_seq of the time that a transaction is waited for; one behind all where its order tells none."""
+    """The last change_seq of the time that a transaction is waited for; after all others if its order has no time."""
     try:
         at = dt.datetime.strptime(seq[:16] + "0000", "%Y%m%d%H%M%S%f") + dt.timedelta(minutes=minutes)
     except (ValueError, OverflowError):  # not of a calendar

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 TRANSACTIONS = "silver.transactions"
 VERSIONS = "Versions of {} at the published point, and which of them are live rows: what its public views stand on."
-FORM = 2  # of the views' texts: another number has all of them written anew
+FORM = 2  # of the views' texts: another number has all of them written again
 KEY = "key"  # the first column of `<t>__before_after`, a struct: the table's columns may be called as the others there
 KEY_DESCRIPTION = "the row's key: of the after-image, else of the before-image; null where the change is of no row"
 HELD = "Inlet has published two points while this query was planned. Run it again"
