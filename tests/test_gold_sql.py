@@ -80,7 +80,7 @@ STATEMENTS = [  # what a statement begins with, its heading, what it is for
     (
         r"delete from gold\.notes__current",
         "Current: the keys that change are taken out",
-        "By deletion vectors, in the range of the keys.",
+        "In the range of the keys; of a table above 64 MB, by deletion vectors.",
     ),
     (r"insert into gold\.notes__current", "Current: the versions that are live now", "Those that have no end."),
     (
