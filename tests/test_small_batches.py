@@ -1,6 +1,8 @@
 """What gold writes without Spark: what a run that died has left is seen, and rows are neither lost nor doubled."""
 
+import json
 import threading
+from pathlib import Path
 from types import SimpleNamespace
 
 import deltalake
@@ -75,6 +77,19 @@ def test_current_keeps_what_a_batch_does_not_touch(project):
     batch.commit("items", OUR)
     [applied] = lake.peek(project.lakehouse_path(), "gold.applied", ["table_name", "source", "through_batch_id"])
     assert applied == {"table_name": "items", "source": "a", "through_batch_id": 7}
+
+
+@pytest.mark.parametrize("statistics", [None, '{"numRecords":200001}', '{"numRecords":200000}'])
+def test_a_table_whose_rows_are_many_or_not_counted_is_not_small(project, statistics):
+    make(project, "items__current", table_of(COLUMNS, {"source": "a", "_n": 1}))
+    [commit] = Path(project.lakehouse_path("gold", "items__current"), "_delta_log").glob("*.json")
+    actions = [json.loads(line) for line in commit.read_text().splitlines()]
+    for action in actions:
+        if "add" in action:
+            action["add"]["stats"] = statistics
+    commit.write_text("\n".join(map(json.dumps, actions)))
+    is_small = small_batches.is_small(project.lakehouse_path(), project.tables["DEPOT.ITEMS"])
+    assert is_small == (statistics == '{"numRecords":200000}')
 
 
 def test_a_commit_of_another_process_is_not_written_over(project, monkeypatch):

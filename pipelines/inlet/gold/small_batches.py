@@ -76,8 +76,9 @@ def is_small(lakehouse: str, table: "Table") -> bool:
     protocols = [snapshot.table.protocol() for snapshot in existing if snapshot]
     features = {f for p in protocols for f in (*(p.writer_features or ()), *(p.reader_features or ()))}
     current = f"gold.{table.name}__current"
-    is_short = lake.size_bytes(lakehouse, current) <= SIZE_BYTES and lake.num_rows(lakehouse, current) <= NUM_ROWS
-    return features <= FEATURES and is_short
+    num_rows = lake.num_rows(lakehouse, current)
+    is_short = num_rows is not None and num_rows <= NUM_ROWS
+    return features <= FEATURES and is_short and lake.size_bytes(lakehouse, current) <= SIZE_BYTES
 
 
 def _view(name: str) -> str:

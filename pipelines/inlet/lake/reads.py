@@ -76,10 +76,11 @@ def size(lakehouse: str, table: str) -> tuple[int, int]:
     return len(sizes), sum(sizes)
 
 
-def num_rows(lakehouse: str, table: str) -> int:
-    """Rows of a table's data files, from its log alone; 0 while it does not exist."""
+def num_rows(lakehouse: str, table: str) -> int | None:
+    """Rows of a table's data files, from its log alone; 0 while it does not exist, None if a file has no statistics."""
     snapshot = newest(lakehouse, table)
-    return sum(num or 0 for num in _files(snapshot).column("num_records").to_pylist()) if snapshot else 0
+    numbers = _files(snapshot).column("num_records").to_pylist() if snapshot else []
+    return None if None in numbers else sum(numbers)
 
 
 def size_bytes(lakehouse: str, table: str) -> int:
