@@ -6,16 +6,23 @@
   {%- set current = target.schema ~ '.' ~ name ~ '__current' -%}
   {%- set staged = target.schema ~ '.' ~ name ~ '__folded' -%}
   {%- set columns, our = version_columns(contract, is_current=true), ours(contract) -%}
+  {%- do take_from_current(name, batch, staged) -%}
+  {% call statement('put_into_current') %}
+insert into {{ current }} ({{ columns_of(columns) }})
+select {{ columns_of(columns) }} from {{ staged }} where {{ our._is_last }} and {{ our.valid_to_seq }} is null
+  {% endcall %}
+{%- endmacro %}
+
+
+{# Take away every key that a batch touches. In: what holds the last version of each. -#}
+{% macro take_from_current(name, batch, staged) -%}
+  {%- set contract, our = contract(name), ours(contract(name)) -%}
   {% call statement('take_from_current') %}
-delete from {{ current }} c
+delete from {{ target.schema }}.{{ name }}__current c
 where {{ batch.key_range or 'true' }}
   and exists (select {{ broadcast(batch, 's') }} 1 from {{ staged }} s
               where s.{{ our._is_last }} and s.{{ our.source }} = c.{{ our.source }}
               {%- for k in contract.key %} and s.{{ identifier(k) }} = c.{{ identifier(k) }}{% endfor %})
-  {% endcall %}
-  {% call statement('put_into_current') %}
-insert into {{ current }} ({{ columns_of(columns) }})
-select {{ columns_of(columns) }} from {{ staged }} where {{ our._is_last }} and {{ our.valid_to_seq }} is null
   {% endcall %}
 {%- endmacro %}
 

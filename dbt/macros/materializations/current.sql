@@ -6,8 +6,14 @@
   {%- do small_query_settings(not batch) -%}
   {%- if batch is mapping and batch.is_small -%}
     {%- set contract, our = contract(name), ours(contract(name)) -%}
-    {%- do adapter.small_batches.replace_current(name, version_columns(contract, is_current=true),
-                                                 [our.source] + contract.key, our) -%}
+    {%- set columns, key = version_columns(contract, is_current=true), [our.source] + contract.key -%}
+    {%- if batch.touched_rows -%}
+      {%- set keys = adapter.small_batches.touched_keys(name, key, our) -%}
+      {%- if keys %}{% do take_from_current(name, batch, keys) %}{% endif -%}
+      {%- do adapter.small_batches.append_live(name, columns, our) -%}
+    {%- else -%}
+      {%- do adapter.small_batches.replace_current(name, columns, key, our) -%}
+    {%- endif -%}
     {%- do adapter.small_batches.commit(name, our) -%}
     {%- do gold_state().staged.update({name: false}) -%}
   {%- elif batch is mapping -%}
