@@ -100,8 +100,8 @@ more of it. What the steps mean is in [semantics.md](semantics.md); the tables a
 which entry makes which version. For a batch of few changes Spark is asked three queries alone, the log's rows, the
 survey and the fold, and their rows are written in the same order without it
 ([ADR 29](adr/0029-small-batches-are-written-without-spark.md)). Where current is above 16 MB, the fold reads the rows
-of the keys that change from memory, and Spark still sends the DELETE
-([ADR 31](adr/0031-large-tables-take-small-batches-without-spark-too.md)).
+of the keys that change from memory, and Spark still sends the DELETE and the INSERT
+([ADR 31](adr/0031-a-small-batch-of-a-large-table-reads-what-it-touches.md)).
 
 `<lineage>` stands for the columns that tell which change opened a version:
 `{lineage}`.

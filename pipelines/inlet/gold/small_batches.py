@@ -6,7 +6,7 @@ which the materializations write them otherwise (docs/adr/0029): a run that dies
 next one in the same way, from the table that holds the staged batch.
 
 The current rows of a small table are written whole. Of a large one, delta-rs reads the rows that the batch touches, and
-a DELETE of Spark removes them; the new rows are appended (docs/adr/0031).
+Spark moves them from the batch's rows in memory (docs/adr/0031).
 
 The materializations of dbt reach this as `adapter.small_batches`, where the run context names a table as `small`.
 """
@@ -146,12 +146,14 @@ class SmallBatches:
         self.staged[name] = self.spark.sql(query).toArrow().rename_columns(names)
         self._write(table, self.staged[name], "overwrite")
 
-    def touched_keys(self, name: str, key: list[str], our: dict[str, str]) -> str | None:
-        """The view that holds the keys of the batch; None where no current row has one of them. In: the columns of a
-        key, the source among them; what columns of ours are called in the staged rows."""
-        if not self.num_touched[name]:
-            return None
-        return self._keep("touched_keys", name, self._last(name, our).select([*key, our["_is_last"]]))
+    def has_touched_rows(self, name: str) -> bool:
+        """True if current had a row of a key of the batch when the rows were read."""
+        return self.num_touched[name] > 0
+
+    def last_versions(self, name: str, our: dict[str, str]) -> str:
+        """The view that holds the last version of each key of the batch. In: what columns of ours are called in the
+        staged rows."""
+        return self._keep("last_versions", name, self._last(name, our))
 
     def append_closed(self, name: str, columns: list[str], until: str) -> None:
         """Append the closed versions. In: the columns of past; the one that says where a version ends."""
@@ -165,7 +167,8 @@ class SmallBatches:
         that it leaves open. In: the columns of current; those of a key, the source among them; what columns of ours are
         called in the staged rows."""
         table = f"{name}__current"
-        last, live = self._last(name, our), self._live(name, columns, our)
+        last = self._last(name, our)
+        live = last.filter(pc.is_null(last[our["valid_to_seq"]])).select(columns)
         read = self._table(table)
         builder = snapshots.query_builder().register("rows", read)
         now = _as_stored(snapshots.answer(builder, "select * from rows"), read).select(columns)
@@ -175,12 +178,6 @@ class SmallBatches:
         if self._table(table).version() != read.version():  # delta-rs would write over what came meanwhile
             raise TryAgain(f"gold.{table} was written by another process", "Run again when that has ended")
         self._write(table, pa.concat_tables([left, live.cast(left.schema)]), "overwrite")
-
-    def append_live(self, name: str, columns: list[str], our: dict[str, str]) -> None:
-        """Append the versions that the batch leaves open, after their keys were deleted. In: the columns of current;
-        what columns of ours are called in the staged rows."""
-        if len(live := self._live(name, columns, our)):
-            self._write(f"{name}__current", live, "append")
 
     def commit(self, name: str, our: dict[str, str]) -> None:
         """Note in gold.applied how far the table comes. In: what columns of ours are called in the staged rows."""
@@ -205,11 +202,6 @@ class SmallBatches:
         """The staged rows that are the last version of their key."""
         rows = self.staged[name]
         return rows.filter(pc.fill_null(rows[our["_is_last"]], False))
-
-    def _live(self, name: str, columns: list[str], our: dict[str, str]) -> pa.Table:
-        """The columns of current of the versions that the batch leaves open."""
-        last = self._last(name, our)
-        return last.filter(pc.is_null(last[our["valid_to_seq"]])).select(columns)
 
     def _table(self, table: str) -> deltalake.DeltaTable:
         return deltalake.DeltaTable(lake.table_path(self.lakehouse, f"gold.{table}"))
