@@ -193,7 +193,9 @@ class SmallBatches:
             self.spark.catalog.dropTempView(view)
 
     def _keep(self, what: str, name: str, rows: pa.Table) -> str:
+        """Make a view of rows. PySpark does not take a table without chunks, as a query without rows gives it."""
         view = _view(what, name)
+        rows = rows if len(rows) else rows.schema.empty_table()
         self.spark.createDataFrame(rows).createOrReplaceTempView(view)
         self.views.add(view)
         return view
