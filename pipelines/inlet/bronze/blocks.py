@@ -130,14 +130,19 @@ def read(project: Project, spark: "SparkSession", files: list[dict]):
     In: rows of bronze.files that are planned.
     """
     codecs = {row["source"]: CODECS[project.sources[row["source"]].codec] for row in files}
+    return _read(spark, files, unit.BLOCKS, lambda row: _units(project, row, codecs[row["source"]]))
 
-    def units(row: dict) -> Iterator[dict]:
-        has_rows = _has_rows(project, row)
-        found = parquet_rows.units_of(project, row) if has_rows else units_of(project, row, codecs[row["source"]])
-        suffix = f"~{row['batch_id']}" if row["cause"] == REREAD else ""
-        return (unit | {"unit_id": unit["unit_id"] + suffix} for unit in found)
 
-    return _read(spark, files, unit.BLOCKS, units)
+def rows_of(project: Project, files: list[dict]) -> list[dict]:
+    """The same rows as dicts. Raises: InletError where a file is not what its plan says."""
+    planned = (json.loads(json.dumps(row, default=str)) for row in files)
+    return [block for row in planned for block in _units(project, row, CODECS[project.sources[row["source"]].codec])]
+
+
+def _units(project: Project, row: dict, codec) -> Iterator[dict]:
+    found = parquet_rows.units_of(project, row) if _has_rows(project, row) else units_of(project, row, codec)
+    suffix = f"~{row['batch_id']}" if row["cause"] == REREAD else ""
+    return (unit | {"unit_id": unit["unit_id"] + suffix} for unit in found)
 
 
 def read_delivered(project: Project, spark: "SparkSession", files: list[dict]):

@@ -248,7 +248,7 @@ def _bronze(project: Project, spark: "SparkSession", work: Work, log: Log) -> li
     if plan.files:
         with log.step("bronze", batch=plan.batch_id) as figures:
             bronze.land(project, spark, plan)
-            of_messages = bronze.messages_of(project, spark, plan)
+            of_messages = bronze.messages_of(project, plan)
             of_files = (project.size_of(f) for f in plan.files if not project.sources[f["source"]].broker)
             figures |= {
                 "files": len({(f["source"], f["path"]) for f in plan.files}),

@@ -1,0 +1,202 @@
+"""A batch of few records, decoded in one process of its own and written without Spark, which takes seconds for the same
+(docs/adr/0030).
+
+It is for plain batches: their units are decoded for the first time and alone. What needs a look at other rows of silver
+goes the way through Spark: repeats, parts, verdicts, definitions, rows of full loads. So does whatever fails here, for
+that way sets aside what a decoder fails on, and says so. Nothing is written before all of it is known.
+"""
+
+import json
+from collections.abc import Sequence
+
+from inlet import lake
+from inlet.bronze import guard, load_times, lookups
+from inlet.bronze.history import Reading
+from inlet.codecs import CODECS
+from inlet.codecs.codec import decode_block, offers
+from inlet.lake import snapshots
+from inlet.silver import blocks, file_loads, full_loads, messages, parts
+from inlet.silver.batch import Batch, overlaps
+from inlet.source import Source
+from inlet.sql import plain_literal
+from inlet.table import Table
+from inlet.unit import PLANNED
+
+NUM_RECORDS, NUM_BYTES = 2_000, 4 << 20  # at most
+WRITTEN = {"change": "silver.changes", "reject": "silver.rejects", "control": "silver.control_events"}
+IMAGES = ("before", "after", "header")
+
+
+def write(batch: Batch, files: Sequence[Reading]) -> bool:
+    """Decode a batch and write its changes, rejects and control events. In: its rows of bronze.files. Out: whether it
+    was done; where it was not, nothing is written and no account has changed."""
+    if not _is_plain(batch, files):
+        return False
+    units = _units(batch)
+    if sum(unit["num_records"] for unit in units) > NUM_RECORDS:
+        return False
+    loads, known = _loads(batch), lookups.known(batch.project, batch.batch_id)
+    try:
+        rows = guard.in_child(lambda: _decoded(batch, units, loads, known))
+    except (Exception, guard.Died):  # the way through Spark finds the unit that it fails on, or raises the same
+        return False
+    if rows is None or not _is_new(batch, rows):
+        return False
+    _count(batch, units, rows)
+    for result, table in WRITTEN.items():
+        if own := [row for row in rows if row["result"] == result]:
+            batch.add(_events_once(batch, own) if result == "control" else own, table)
+    _write_ends_of_loads(batch, units, rows, loads)
+    return True
+
+
+def _is_plain(batch: Batch, files: Sequence[Reading]) -> bool:
+    project = batch.project
+    sources = [project.sources[name] for name in batch.sources]
+    codecs = [CODECS[source.codec] for source in sources]
+    if "://" in project.lakehouse_path() or batch.is_apart or sum(map(project.size_of, files)) > NUM_BYTES:
+        return False
+    if any(row.cause != PLANNED or row["problem"] or row["verdicts"] for row in files):
+        return False
+    if any(getattr(codec, "IDENTITY", None) for codec in codecs):
+        return False
+    can_wait = [source.name for source, codec in zip(sources, codecs) if offers(codec, "join")]
+    return not (can_wait and any(row["source"] in can_wait for row in parts.waiting(project)))
+
+
+def _units(batch: Batch) -> list[dict]:
+    """The messages and blocks of the batch, in order."""
+    project, found = batch.project, []
+    for table, order in (("bronze.messages", 'topic, partition, "offset"'), ("bronze.blocks", "path, file_offset")):
+        if (snapshot := lake.newest(project.lakehouse_path(), table)) is None:
+            continue
+        rows = snapshots.rows_of(snapshot.query(f"select * from rows where {batch.stored} order by source, {order}"))
+        found += [{"num_records": 1, "ranges": None} | row for row in rows]
+    times = load_times.of_files(project, [project.sources[name] for name in batch.sources])
+    return [
+        load_times.timed(unit, times.get((unit["source"], unit["path"]))) if "topic" in unit else unit for unit in found
+    ]
+
+
+def _loads(batch: Batch) -> list[dict]:
+    """The full loads of the sources that earlier batches have begun."""
+    has_loads = {name for name in batch.sources if getattr(CODECS[batch.project.sources[name].codec], "LOADS", None)}
+    known = full_loads.known_loads(batch.project, batch.batch_id) if has_loads else []
+    return sorted(
+        (load for load in known if load["source"] in has_loads),
+        key=lambda load: (load["source"], load["table"], load["first_at"]),
+    )
+
+
+def _decoded(batch: Batch, units: list[dict], loads: list[dict], found: dict[str, dict]) -> list[dict] | None:
+    """What the units hold, as rows of decoded.COLUMNS; None where the batch is not plain. In: what was looked up, by
+    source and name. It asks nothing of the lakehouse: delta-rs does not work in a child of a process that has used
+    it."""
+    project, rows = batch.project, list[dict]()
+    for unit in units:
+        source = project.sources[unit["source"]]
+        codec, tables = CODECS[source.codec], project.tables_of(source)
+        if "topic" in unit:
+            known = found.get(source.name, {})
+            if _brings_or_loads(codec, unit, source, tables, known):
+                return None
+            own = [load for load in loads if load["source"] == source.name]
+            rows += messages.rows_of(codec, unit, source, tables, own, known)
+        elif (of_block := _rows_of_block(codec, unit, source, tables)) is None:
+            return None
+        else:
+            rows += of_block
+    return rows
+
+
+def _brings_or_loads(codec, message: dict, source: Source, tables: dict[str, Table], known: dict[str, bytes]) -> bool:
+    """True if a message brings what others name, or is a row of a full load."""
+    if offers(codec, "brought") and codec.brought(message):
+        return True
+    if not codec.LOADS:
+        return False
+    given = lookups.with_lookups(codec, message, source, known)
+    return codec.refresh_row(given, source, tables) is not None
+
+
+def _rows_of_block(codec, unit: dict, source: Source, tables: dict[str, Table]) -> list[dict] | None:
+    """What a block holds; None where it is of a full load."""
+    context = json.loads(unit["context"])
+    if offers(codec, "load_of") and codec.load_of(context) is not None:
+        return None
+    found = decode_block(codec, unit["bytes"], context, source, tables)
+    rows = blocks.rows_of(unit, found, source, tables)
+    if isinstance(found.changes, list):
+        return rows
+    of_unit = {"source": source.name, "unit_id": unit["unit_id"], "result": "change"}
+    images = [name for name in IMAGES if name in found.changes.schema.names]
+    stored = found.changes.select(images).to_pylist()
+    changes = codec.changes_as_rows(found, context, source, tables)
+    for row, image in zip(changes, stored, strict=True):
+        states = row.get("column_states")
+        of_states = {"column_states": list(states.items()) if isinstance(states, dict) else states}
+        rows.append(dict.fromkeys(IMAGES) | row | of_states | image | of_unit)
+    return rows
+
+
+def _is_new(batch: Batch, rows: list[dict]) -> bool:
+    """True if there are changes, rejects and control events alone, and no change can be in silver already, or twice
+    here."""
+    if not {row["result"] for row in rows} <= {*WRITTEN, "account"}:
+        return False
+    changes = [row for row in rows if row["result"] == "change"]
+    if any(row["operation"] == "REFRESH" for row in changes):
+        return False
+    if len({(row["source"], row["change_seq"]) for row in changes}) < len(changes):
+        return False
+    spans: dict[str, tuple[str, str]] = {}
+    for row in changes:
+        low, high = spans.get(row["source"], (row["change_seq"], row["change_seq"]))
+        spans[row["source"]] = min(low, row["change_seq"]), max(high, row["change_seq"])
+    return not overlaps(batch, spans)
+
+
+def _count(batch: Batch, units: list[dict], rows: list[dict]) -> None:
+    for unit in units:
+        account = batch.account(unit["source"])
+        account.num_units += 1
+        account.num_records += unit["num_records"]
+        account.bytes_landed += unit["size_bytes"]
+    for row in rows:
+        if row["result"] == "account":
+            account = batch.account(row["source"])
+            account.num_records += row["num_packed"]
+            account.num_control += row["num_control"]
+            account.bytes_framing += row["bytes_framing"]
+
+
+def _events_once(batch: Batch, events: list[dict]) -> list[dict]:
+    """Control events; one that has a place in the order once."""
+    place = ("source", "change_seq", "kind")
+    placed = {tuple(row[name] for name in place): row for row in reversed(events) if row.get("change_seq")}
+    if not placed:
+        return events
+    low, high = min(seq for _, seq, _ in placed), max(seq for _, seq, _ in placed)
+    between = f"change_seq between {plain_literal(low)} and {plain_literal(high)}"
+    known = lake.peek(batch.project.lakehouse_path(), "silver.control_events", list(place), f"where {between}")
+    before = {tuple(row[name] for name in place) for row in known}
+    new = [row for key, row in placed.items() if key not in before]
+    return [*reversed(new), *(row for row in events if not row.get("change_seq"))]
+
+
+def _write_ends_of_loads(batch: Batch, units: list[dict], rows: list[dict], loads: list[dict]) -> None:
+    """The ends of loads that the batch tells. Spark is asked where one is open, or begins after a change of it."""
+    least = {name: messages.AFTER_ALL for name in batch.sources}
+    for row in rows:
+        if row["result"] == "change":
+            least[row["source"]] = min(least[row["source"]], row["change_seq"])
+    of_codecs: dict[str, list] = {}
+    for name in sorted({unit["source"] for unit in units if "topic" in unit}):
+        source = batch.project.sources[name]
+        of_codecs.setdefault(source.codec, []).append(source)
+    for name, sources in of_codecs.items():
+        if CODECS[name].LOADS:
+            own = [load for load in loads if load["source"] in {source.name for source in sources}]
+            full_loads.of_messages(batch, CODECS[name], sources, own, least)
+    if of_files := [unit for unit in units if "topic" not in unit]:
+        file_loads.of_files(batch, [unit | {"load_id": None} for unit in of_files])
