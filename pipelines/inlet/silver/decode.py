@@ -169,11 +169,12 @@ def _run(
         for has_messages in (False, True)
     )
     redelivered.resolve(batch)
-    is_written = bool(landed) and small_batches.write(batch, landed)
-    if of_files and not is_written:
+    written = small_batches.write(batch, landed) if landed else set()
+    of_files, of_messages = ([name for name in names if name not in written] for names in (of_files, of_messages))
+    if of_files:
         tell(f"decoding files of {', '.join(of_files)}")
         blocks.run(batch, of_files, files)
-    if of_messages and not is_written:
+    if of_messages:
         tell(f"decoding messages of {', '.join(of_messages)}")
         messages.run(batch, of_messages)
     if replays:

@@ -27,60 +27,61 @@ WRITTEN = {"change": "silver.changes", "reject": "silver.rejects", "control": "s
 IMAGES = ("before", "after", "header")
 
 
-def write(batch: Batch, files: Sequence[Reading]) -> bool:
-    """Decode a batch and write its changes, rejects and control events. In: its rows of bronze.files. Out: whether it
-    was done; where it was not, nothing is written and no account has changed."""
-    if not _is_plain(batch, files):
-        return False
-    units = _units(batch)
-    if sum(unit["num_records"] for unit in units) > NUM_RECORDS:
-        return False
-    loads, known = _loads(batch), lookups.known(batch.project, batch.batch_id)
+def write(batch: Batch, files: Sequence[Reading]) -> set[str]:
+    """Decode the plain sources of a batch, and write their changes, rejects and control events. In: its rows of
+    bronze.files. Out: the sources that were written; of the others nothing is written, and no account has changed."""
+    if "://" in batch.project.lakehouse_path() or batch.is_apart:
+        return set()
+    plain = [name for name in batch.sources if _is_plain(batch, name, [row for row in files if row["source"] == name])]
+    if sum(batch.project.size_of(row) for row in files if row["source"] in plain) > NUM_BYTES:
+        return set()
+    units = _units(batch, plain) if plain else []
+    if not units or sum(unit["num_records"] for unit in units) > NUM_RECORDS:
+        return set()
+    loads, known = _loads(batch, plain), lookups.known(batch.project, batch.batch_id)
     try:
-        rows = guard.in_child(lambda: _decoded(batch, units, loads, known))
-    except (Exception, guard.Died):  # the way through Spark finds the unit that it fails on, or raises the same
-        return False
-    if rows is None or not _is_new(batch, rows):
-        return False
+        found = guard.in_child(lambda: {name: _decoded(batch, name, units, loads, known) for name in plain})
+    except guard.Died:
+        return set()
+    found = {name: rows for name, rows in found.items() if rows is not None and _is_new(batch, name, rows)}
+    rows = [row for of_source in found.values() for row in of_source]
+    units = [unit for unit in units if unit["source"] in found]
     _count(batch, units, rows)
     for result, table in WRITTEN.items():
         if own := [row for row in rows if row["result"] == result]:
             batch.add(_events_once(batch, own) if result == "control" else own, table)
     _write_ends_of_loads(batch, units, rows, loads)
-    return True
+    return set(found)
 
 
-def _is_plain(batch: Batch, files: Sequence[Reading]) -> bool:
-    project = batch.project
-    sources = [project.sources[name] for name in batch.sources]
-    codecs = [CODECS[source.codec] for source in sources]
-    if "://" in project.lakehouse_path() or batch.is_apart or sum(map(project.size_of, files)) > NUM_BYTES:
-        return False
-    if any(row.cause != PLANNED or row["problem"] or row["verdicts"] for row in files):
-        return False
-    if any(getattr(codec, "IDENTITY", None) for codec in codecs):
-        return False
-    can_wait = [source.name for source, codec in zip(sources, codecs) if offers(codec, "join")]
-    return not (can_wait and any(row["source"] in can_wait for row in parts.waiting(project)))
+def _is_plain(batch: Batch, name: str, files: list[Reading]) -> bool:
+    source = batch.project.sources[name]
+    codec = CODECS[source.codec]
+    return (
+        all(row.cause == PLANNED and not row["problem"] and not row["verdicts"] for row in files)
+        and not getattr(codec, "IDENTITY", None)
+        and not (offers(codec, "join") and any(row["source"] == name for row in parts.waiting(batch.project)))
+    )
 
 
-def _units(batch: Batch) -> list[dict]:
-    """The messages and blocks of the batch, in order."""
+def _units(batch: Batch, sources: list[str]) -> list[dict]:
+    """The messages and blocks of these sources, in order."""
     project, found = batch.project, []
+    own = f"batch_id = {batch.batch_id} and source in ({', '.join(map(plain_literal, sources))})"
     for table, order in (("bronze.messages", 'topic, partition, "offset"'), ("bronze.blocks", "path, file_offset")):
         if (snapshot := lake.newest(project.lakehouse_path(), table)) is None:
             continue
-        rows = snapshots.rows_of(snapshot.query(f"select * from rows where {batch.stored} order by source, {order}"))
+        rows = snapshots.rows_of(snapshot.query(f"select * from rows where {own} order by source, {order}"))
         found += [{"num_records": 1, "ranges": None} | row for row in rows]
-    times = load_times.of_files(project, [project.sources[name] for name in batch.sources])
+    times = load_times.of_files(project, [project.sources[name] for name in sources])
     return [
         load_times.timed(unit, times.get((unit["source"], unit["path"]))) if "topic" in unit else unit for unit in found
     ]
 
 
-def _loads(batch: Batch) -> list[dict]:
+def _loads(batch: Batch, sources: list[str]) -> list[dict]:
     """The full loads of the sources that earlier batches have begun."""
-    has_loads = {name for name in batch.sources if getattr(CODECS[batch.project.sources[name].codec], "LOADS", None)}
+    has_loads = {name for name in sources if getattr(CODECS[batch.project.sources[name].codec], "LOADS", None)}
     known = full_loads.known_loads(batch.project, batch.batch_id) if has_loads else []
     return sorted(
         (load for load in known if load["source"] in has_loads),
@@ -88,24 +89,28 @@ def _loads(batch: Batch) -> list[dict]:
     )
 
 
-def _decoded(batch: Batch, units: list[dict], loads: list[dict], found: dict[str, dict]) -> list[dict] | None:
-    """What the units hold, as rows of decoded.COLUMNS; None where the batch is not plain. In: what was looked up, by
-    source and name. It asks nothing of the lakehouse: delta-rs does not work in a child of a process that has used
+def _decoded(
+    batch: Batch, name: str, units: list[dict], loads: list[dict], found: dict[str, dict[str, bytes]]
+) -> list[dict] | None:
+    """What the units of a source hold, as rows of decoded.COLUMNS; None where it is not plain. In: what was looked up,
+    by source and name. It asks nothing of the lakehouse: delta-rs does not work in a child of a process that has used
     it."""
-    project, rows = batch.project, list[dict]()
-    for unit in units:
-        source = project.sources[unit["source"]]
-        codec, tables = CODECS[source.codec], project.tables_of(source)
-        if "topic" in unit:
-            known = found.get(source.name, {})
-            if _brings_or_loads(codec, unit, source, tables, known):
+    source = batch.project.sources[name]
+    codec, tables, known = CODECS[source.codec], batch.project.tables_of(source), found.get(name, {})
+    own, rows = [load for load in loads if load["source"] == name], list[dict]()
+    try:
+        for unit in (unit for unit in units if unit["source"] == name):
+            if "topic" not in unit:
+                of_block = _rows_of_block(codec, unit, source, tables)
+                if of_block is None:
+                    return None
+                rows += of_block
+            elif _brings_or_loads(codec, unit, source, tables, known):
                 return None
-            own = [load for load in loads if load["source"] == source.name]
-            rows += messages.rows_of(codec, unit, source, tables, own, known)
-        elif (of_block := _rows_of_block(codec, unit, source, tables)) is None:
-            return None
-        else:
-            rows += of_block
+            else:
+                rows += messages.rows_of(codec, unit, source, tables, own, known)
+    except Exception:  # the way through Spark finds the unit that it fails on, or raises the same
+        return None
     return rows
 
 
@@ -139,21 +144,16 @@ def _rows_of_block(codec, unit: dict, source: Source, tables: dict[str, Table]) 
     return rows
 
 
-def _is_new(batch: Batch, rows: list[dict]) -> bool:
+def _is_new(batch: Batch, name: str, rows: list[dict]) -> bool:
     """True if there are changes, rejects and control events alone, and no change can be in silver already, or twice
     here."""
     if not {row["result"] for row in rows} <= {*WRITTEN, "account"}:
         return False
     changes = [row for row in rows if row["result"] == "change"]
-    if any(row["operation"] == "REFRESH" for row in changes):
+    places = {row["change_seq"] for row in changes}
+    if len(places) < len(changes) or any(row["operation"] == "REFRESH" for row in changes):
         return False
-    if len({(row["source"], row["change_seq"]) for row in changes}) < len(changes):
-        return False
-    spans: dict[str, tuple[str, str]] = {}
-    for row in changes:
-        low, high = spans.get(row["source"], (row["change_seq"], row["change_seq"]))
-        spans[row["source"]] = min(low, row["change_seq"]), max(high, row["change_seq"])
-    return not overlaps(batch, spans)
+    return not places or not overlaps(batch, {name: (min(places), max(places))})
 
 
 def _count(batch: Batch, units: list[dict], rows: list[dict]) -> None:
