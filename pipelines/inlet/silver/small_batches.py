@@ -153,7 +153,10 @@ def _is_new(batch: Batch, name: str, rows: list[dict]) -> bool:
     places = {row["change_seq"] for row in changes}
     if len(places) < len(changes) or any(row["operation"] == "REFRESH" for row in changes):
         return False
-    return not places or not overlaps(batch, {name: (min(places), max(places))})
+    if not places or not overlaps(batch, {name: (min(places), max(places))}):
+        return True
+    among = f"source = {plain_literal(name)} and change_seq in ({', '.join(map(plain_literal, sorted(places)))})"
+    return not lake.peek(batch.project.lakehouse_path(), "silver.changes", ["change_seq"], f"where {among} limit 1")
 
 
 def _count(batch: Batch, units: list[dict], rows: list[dict]) -> None:
