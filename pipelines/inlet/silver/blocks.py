@@ -12,6 +12,7 @@ from functools import partial
 
 from inlet import change, lake
 from inlet.bronze import guard
+from inlet.bronze.blocks import stored
 from inlet.bronze.framing import attempt
 from inlet.bronze.guard import guarded
 from inlet.codecs import CODECS
@@ -22,6 +23,7 @@ from inlet.errors import AccountingError, Reject
 from inlet.silver import decoded, file_loads, parts, verdicts
 from inlet.silver.batch import Batch, among, overlaps, raw_of_units, reject_conflicts, write_changes
 from inlet.source import Source
+from inlet.sql import plain_literal
 from inlet.table import Table
 
 BATCH_ROWS = (
@@ -29,7 +31,6 @@ BATCH_ROWS = (
     "spark.sql.parquet.columnarReaderBatchSize",
 )  # of rows that are whole blocks
 MAX_TABLES = 1 << 16  # `place` = unit number * MAX_TABLES + table number, one long to join on
-HEAD = "unit_id, source, path, file_offset, size_bytes, num_records, context, batch_id"
 
 
 def run(batch: Batch, sources: list[str], files: Sequence[dict]) -> None:
@@ -128,12 +129,8 @@ def _may_repeat(batch: Batch, codec, heads: list[dict]) -> bool:
 
 def headers(batch: Batch, codec, sources: list[str]) -> list[dict]:
     """The units of a batch without their bytes, in order; with the full load that each is of."""
-    rows = batch.spark.sql(
-        f"select {HEAD} from bronze.blocks where batch_id = {batch.batch_id} and {among(sources)} "
-        "order by source, path, file_offset"
-    ).collect()
-    found = [row.asDict() | {"context": json.loads(row.context)} for row in rows]
-    return _with_loads(codec, found)
+    where = f"batch_id = {batch.batch_id} and source in ({', '.join(map(plain_literal, sources))})"
+    return _with_loads(codec, stored(batch.project, where))
 
 
 def _with_loads(codec, units: list[dict]) -> list[dict]:

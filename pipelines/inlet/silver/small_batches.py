@@ -2,7 +2,7 @@
 (docs/adr/0030).
 
 It is for plain batches: their units are decoded for the first time and alone. What needs a look at other rows of silver
-goes the way through Spark: repeats, parts, verdicts, definitions, rows of full loads. So does whatever fails here, for
+goes the way through Spark: repeats, parts, definitions, rows of full loads. So does whatever fails here, for
 that way sets aside what a decoder fails on, and says so. Nothing is written before all of it is known.
 """
 
@@ -15,7 +15,7 @@ from inlet.bronze.history import Reading
 from inlet.codecs import CODECS
 from inlet.codecs.codec import decode_block, offers
 from inlet.lake import snapshots
-from inlet.silver import blocks, file_loads, full_loads, messages, parts
+from inlet.silver import blocks, file_loads, full_loads, messages, parts, verdicts
 from inlet.silver.batch import Batch, overlaps
 from inlet.source import Source
 from inlet.sql import plain_literal
@@ -35,7 +35,10 @@ def write(batch: Batch, files: Sequence[Reading]) -> set[str]:
     plain = [name for name in batch.sources if _is_plain(batch, name, [row for row in files if row["source"] == name])]
     if sum(batch.project.size_of(row) for row in files if row["source"] in plain) > NUM_BYTES:
         return set()
-    units = _units(batch, plain) if plain else []
+    if not plain:
+        return set()
+    landed, heads = _blocks(batch, plain, files)
+    units = [*_messages(batch, plain), *heads]
     if not units or sum(unit["num_records"] for unit in units) > NUM_RECORDS:
         return set()
     loads, known = _loads(batch, plain), lookups.known(batch.project, batch.batch_id)
@@ -45,38 +48,59 @@ def write(batch: Batch, files: Sequence[Reading]) -> set[str]:
         return set()
     found = {name: rows for name, rows in found.items() if rows is not None and _is_new(batch, name, rows)}
     rows = [row for of_source in found.values() for row in of_source]
-    units = [unit for unit in units if unit["source"] in found]
-    _count(batch, units, rows)
+    messages_ = [unit for unit in units if "topic" in unit and unit["source"] in found]
+    landed, heads = ([unit for unit in some if unit["source"] in found] for some in (landed, heads))
+    _count(batch, [*messages_, *landed], rows)
+    verdicts.account(batch, landed, heads, [row for row in files if row["source"] in found])
     for result, table in WRITTEN.items():
         if own := [row for row in rows if row["result"] == result]:
             batch.add(_events_once(batch, own) if result == "control" else own, table)
-    _write_ends_of_loads(batch, units, rows, loads)
+    _write_ends_of_loads(batch, messages_, rows, loads)
+    file_loads.of_files(batch, landed)
     return set(found)
 
 
 def _is_plain(batch: Batch, name: str, files: list[Reading]) -> bool:
     source = batch.project.sources[name]
     codec = CODECS[source.codec]
+    is_asked = source.brings_messages or not offers(codec, "decode_message")  # whether a place is known by IDENTITY
     return (
-        all(row.cause == PLANNED and not row["problem"] and not row["verdicts"] for row in files)
-        and not getattr(codec, "IDENTITY", None)
+        all(row.cause == PLANNED and not row["problem"] for row in files)
+        and not (is_asked and getattr(codec, "IDENTITY", None))
         and not (offers(codec, "join") and any(row["source"] == name for row in parts.waiting(batch.project)))
     )
 
 
-def _units(batch: Batch, sources: list[str]) -> list[dict]:
-    """The messages and blocks of these sources, in order."""
-    project, found = batch.project, []
-    own = f"batch_id = {batch.batch_id} and source in ({', '.join(map(plain_literal, sources))})"
-    for table, order in (("bronze.messages", 'topic, partition, "offset"'), ("bronze.blocks", "path, file_offset")):
-        if (snapshot := lake.newest(project.lakehouse_path(), table)) is None:
-            continue
-        rows = snapshots.rows_of(snapshot.query(f"select * from rows where {own} order by source, {order}"))
-        found += [{"num_records": 1, "ranges": None} | row for row in rows]
-    times = load_times.of_files(project, [project.sources[name] for name in sources])
-    return [
-        load_times.timed(unit, times.get((unit["source"], unit["path"]))) if "topic" in unit else unit for unit in found
-    ]
+def _messages(batch: Batch, sources: list[str]) -> list[dict]:
+    """The messages of these sources."""
+    own = [name for name in sources if batch.project.sources[name].brings_messages]
+    snapshot = lake.newest(batch.project.lakehouse_path(), "bronze.messages") if own else None
+    if snapshot is None:
+        return []
+    of_batch = f"batch_id = {batch.batch_id} and source in ({', '.join(map(plain_literal, own))})"
+    order = 'source, topic, partition, "offset"'
+    rows = snapshots.rows_of(snapshot.query(f"select * from rows where {of_batch} order by {order}"))
+    times = load_times.of_files(batch.project, [batch.project.sources[name] for name in own])
+    timed = (load_times.timed(row, times.get((row["source"], row["path"]))) for row in rows)
+    return [row | {"num_records": 1} for row in timed]
+
+
+def _blocks(batch: Batch, sources: list[str], files: Sequence[Reading]) -> tuple[list[dict], list[dict]]:
+    """The blocks of these sources: those of the batch, and those that it decodes, with their bytes."""
+    landed, heads = list[dict](), list[dict]()
+    for name in (name for name in sources if not batch.project.sources[name].brings_messages):
+        own = blocks.headers(batch, CODECS[batch.project.sources[name].codec], [name])
+        landed += own
+        heads += verdicts.judged_units(batch, own, [row for row in files if row["source"] == name])
+    if sum(head["size_bytes"] for head in heads) > NUM_BYTES:
+        return landed, [head | {"num_records": NUM_RECORDS + 1} for head in heads]
+    units = ", ".join(plain_literal(head["unit_id"]) for head in heads)
+    batches = ", ".join(str(number) for number in sorted({head["batch_id"] for head in heads}))
+    where = f"where batch_id in ({batches}) and unit_id in ({units})"
+    rows = lake.peek(batch.project.lakehouse_path(), "bronze.blocks", ["unit_id", "bytes"], where) if heads else []
+    data = {row["unit_id"]: row["bytes"] for row in rows}
+    of_heads = [head | {"bytes": data[head["unit_id"]], "context": json.dumps(head["context"])} for head in heads]
+    return landed, [head | {"ranges": json.dumps(head["ranges"]) if "ranges" in head else None} for head in of_heads]
 
 
 def _loads(batch: Batch, sources: list[str]) -> list[dict]:
@@ -137,7 +161,10 @@ def _rows_of_block(codec, unit: dict, source: Source, tables: dict[str, Table]) 
     images = [name for name in IMAGES if name in found.changes.schema.names]
     stored = found.changes.select(images).to_pylist()
     changes = codec.changes_as_rows(found, context, source, tables)
+    ranges = json.loads(unit["ranges"]) if unit["ranges"] else None
     for row, image in zip(changes, stored, strict=True):
+        if ranges and not verdicts.stands(ranges, row["unit_offset"]):
+            continue
         states = row.get("column_states")
         of_states = {"column_states": list(states.items()) if isinstance(states, dict) else states}
         rows.append(dict.fromkeys(IMAGES) | row | of_states | image | of_unit)
@@ -188,18 +215,16 @@ def _events_once(batch: Batch, events: list[dict]) -> list[dict]:
 
 
 def _write_ends_of_loads(batch: Batch, units: list[dict], rows: list[dict], loads: list[dict]) -> None:
-    """The ends of loads that the batch tells. Spark is asked where one is open, or begins after a change of it."""
+    """Write the ends of loads that messages prove. Spark is asked if a load is open, or begins after a change."""
     least = {name: messages.AFTER_ALL for name in batch.sources}
     for row in rows:
         if row["result"] == "change":
             least[row["source"]] = min(least[row["source"]], row["change_seq"])
     of_codecs: dict[str, list] = {}
-    for name in sorted({unit["source"] for unit in units if "topic" in unit}):
+    for name in sorted({unit["source"] for unit in units}):
         source = batch.project.sources[name]
         of_codecs.setdefault(source.codec, []).append(source)
     for name, sources in of_codecs.items():
         if CODECS[name].LOADS:
             own = [load for load in loads if load["source"] in {source.name for source in sources}]
             full_loads.of_messages(batch, CODECS[name], sources, own, least)
-    if of_files := [unit for unit in units if "topic" not in unit]:
-        file_loads.of_files(batch, [unit | {"load_id": None} for unit in of_files])
