@@ -14,6 +14,7 @@ from tests.test_pipeline import write_goldengate, write_journals, write_linkexpr
 from tests.test_silver import stored
 
 pytestmark = [pytest.mark.smoke, pytest.mark.rounds]
+NUM_STREAMS = 8 if ALL_ROUNDS else 1  # of each kind
 WRITERS = write_qlik, write_linkexpress, write_goldengate, write_journals
 
 
@@ -21,7 +22,7 @@ WRITERS = write_qlik, write_linkexpress, write_goldengate, write_journals
 def sources(tmp_path, monkeypatch) -> dict:
     """Random streams of each family, as they come; and plain ones, in order, without loads, resent or late records."""
     found = {}
-    for n in range(12 if ALL_ROUNDS else 3):
+    for n in range(NUM_STREAMS):
         for write in WRITERS:
             name = f"{write.__name__.removeprefix('write_')}_of_any_kind_{n:03d}"
             found[name], _ = write(random.Random(name), name, tmp_path / "delivery")
@@ -30,7 +31,7 @@ def sources(tmp_path, monkeypatch) -> dict:
         patched.setattr(test_pipeline, "random_stream", lambda rng: [([], own) for _, own in changes_of(rng)])
         patched.setattr(test_pipeline, "deliver", in_order)
         patched.setattr(test_pipeline.goldengate_streams, "How", lambda **given: How(restarts=0, rolls=0))
-        for n in range(12 if ALL_ROUNDS else 3):
+        for n in range(NUM_STREAMS):
             for write in (write_qlik, write_linkexpress, write_goldengate):
                 name = f"{write.__name__.removeprefix('write_')}_that_is_plain_{n:03d}"
                 found[name], _ = write(random.Random(name), name, tmp_path / "delivery")
