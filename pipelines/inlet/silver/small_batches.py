@@ -39,7 +39,8 @@ def write(batch: Batch, files: Sequence[Reading]) -> set[str]:
         return set()
     landed, heads = _blocks(batch, plain, files)
     units = [*_messages(batch, plain), *heads]
-    if not units or sum(unit["num_records"] for unit in units) > NUM_RECORDS:
+    num_records, num_bytes = (sum(unit[name] for unit in units) for name in ("num_records", "size_bytes"))
+    if not units or num_records > NUM_RECORDS or num_bytes > NUM_BYTES:  # a Parquet file holds more than its size
         return set()
     loads, known = _loads(batch, plain), lookups.known(batch.project, batch.batch_id)
     try:
