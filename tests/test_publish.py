@@ -728,7 +728,7 @@ def test_the_views_of_a_wide_table_of_many_sources_fit_the_text_that_hives_own_c
         )
         for number in (1, 2)
     )
-    bodies = [view.body for view in views.moving(table, last, point, is_old_needed=True, is_old_log_needed=True)]
+    bodies = [view.body for view in views.moving(table, last, point, {"before_after": True, "past": True})]
     bodies += [text.partition("\nas\n")[2] for text in fixed_views.statements(table, point)[0]]
     assert len(bodies) == 4 and max(map(len, bodies)) < 32_700
 

@@ -9,11 +9,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from inlet import lake
+from inlet.change import Column
 from inlet.commands import run as running
 from inlet.commands.status import status
+from inlet.lake import tables
+from inlet.lake.spark import session
 from tests import lakes, projects
 
 ROOT = Path(__file__).parent.parent
+NEW = Column("added_later", "string", "a column that an earlier Inlet did not have")
 TIMES = [
     datetime(1, 1, 1, tzinfo=UTC),
     datetime(1582, 10, 10, tzinfo=UTC),
@@ -68,6 +72,16 @@ def test_spark_reads_and_appends_to_what_was_added_without_it(spark, lakehouse):
         lake.append(spark.table("silver.stopped").limit(1), "silver.stopped", "test", number)
     lake.add_rows(lakehouse, "silver.stopped", stopped(2), app_id="test", version=2)
     assert spark.table("silver.stopped").count() == 3
+
+
+def test_tables_are_created_once_a_process_and_again_where_one_lacks_a_column(spark, lakehouse, monkeypatch):
+    created = []
+    monkeypatch.setattr(tables, "create", lambda *of: created.append(of))
+    session(lakehouse)
+    assert not created
+    monkeypatch.setitem(tables.change.TABLES, "silver.stopped", (*tables.change.TABLES["silver.stopped"], NEW))
+    session(lakehouse)
+    assert len(created) == 1
 
 
 def test_a_table_is_opened_once_and_asked_once_until_it_is_written(tmp_path, monkeypatch):

@@ -3,6 +3,7 @@
 from inlet.lake.lock import following, writing
 from inlet.lake.reads import (
     ask,
+    bytes_that_may_hold,
     column_names,
     describe,
     exists,
@@ -40,6 +41,7 @@ __all__ = [
     "append",
     "arrow_schema",
     "ask",
+    "bytes_that_may_hold",
     "column_names",
     "create",
     "create_sql",

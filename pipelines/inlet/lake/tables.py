@@ -55,6 +55,12 @@ def create(spark: "SparkSession", lakehouse: str) -> None:
                 spark.sql(f"alter table {name} add columns ({change.ddl(new)})")
 
 
+def are_complete(lakehouse: str) -> bool:
+    """True if all declared tables exist with all their columns. Read without Spark; not what the catalog has."""
+    declared = (unit.TABLES | change.TABLES).items()
+    return all(reads.column_names(lakehouse, name) >= {c.name for c in columns} for name, columns in declared)
+
+
 def create_sql(name: str, columns) -> str:
     """The CREATE TABLE of a declared table."""
     properties = f"delta.enableDeletionVectors = {str(name in MERGED).lower()}"
