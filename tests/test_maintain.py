@@ -21,9 +21,10 @@ from deltalake import DeltaTable, write_deltalake
 from inlet import config, lake
 from inlet.commands import maintain
 from inlet.errors import ConfigError
-from inlet.lake import compaction, maintenance
+from inlet.lake import compaction, maintenance, table_state
 from inlet.lake.delta_log import DAY, DeltaLog
-from inlet.lake.maintenance import MB, State, plan
+from inlet.lake.maintenance import plan
+from inlet.lake.table_state import LOG, MB, State
 from inlet.log import Log
 from inlet.publish import kept_versions
 from tests import lakes, projects
@@ -122,7 +123,7 @@ def test_a_file_is_removed_when_no_version_in_use_has_it_and_no_reader_can():
     existing = {name: (1, 10.0) for name in ("used", "pinned", "removed_late", "removed", "orphan")}
     existing["new"] = (1, 90.0)
     removed = {"removed_late": 80.0, "removed": 40.0, "pinned": 40.0, "gone": 40.0}
-    removable, kept = maintenance.unused(existing, {"used"}, {"pinned": "a pin", "used": "a pin"}, removed, 50.0)
+    removable, kept = table_state.unused(existing, {"used"}, {"pinned": "a pin", "used": "a pin"}, removed, 50.0)
     assert removable == {"removed": 1, "orphan": 1}
     assert kept == {"pinned": "a pin", "removed_late": "", "new": ""}
 
@@ -188,9 +189,7 @@ def test_versions_of_the_point_and_of_pins_stay_readable_and_all_others_go(proje
         assert rows(project) == before
     assert lake.has_files(lakehouse, "gold.items__current", 20) and lake.has_files(lakehouse, "gold.items__current", 59)
     assert not lake.has_files(lakehouse, "gold.items__current", 21)
-    assert (
-        DeltaTable(lakehouse + "/gold/items__current").metadata().configuration[maintenance.LOG] == "interval 85 days"
-    )
+    assert DeltaTable(lakehouse + "/gold/items__current").metadata().configuration[LOG] == "interval 85 days"
     kept = of(maintain.plans(project), "gold.items__current").row()["keeps"]
     assert "1 file, 0.0 MB: version 20, the pin month_end" in kept
     kept_versions.drop_pin(project, "month_end")

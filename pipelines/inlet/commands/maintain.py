@@ -13,7 +13,7 @@ from inlet import lake
 from inlet.config import Project
 from inlet.errors import ConfigError
 from inlet.gold import build
-from inlet.lake import maintenance
+from inlet.lake import maintenance, table_state
 from inlet.lake.maintenance import NUM_DUE, SMALL_TABLE, Plan
 from inlet.log import Log
 from inlet.publish import kept_versions, pins
@@ -57,7 +57,7 @@ def plans(project: Project, hours: int = maintenance.RETAIN_HOURS) -> list[Plan]
     found = []
     for table in maintenance.tables(lakehouse):
         versions, logged = kept.get(table, kept_versions.Kept({}, set()))
-        state = maintenance.read(lakehouse, table, versions, logged, hours, now)
+        state = table_state.read(lakehouse, table, versions, logged, hours, now)
         if unknown and state.removable and table.startswith(("gold.", "silver.")):
             why = f"the pin {unknown[0]} of an earlier Inlet may read them"
             num_bytes = len(state.removable), sum(state.removable.values())
@@ -108,7 +108,7 @@ def after_run(project: Project, spark: "SparkSession", built: list[str], log: Lo
                 return
             if lake.newest(lakehouse, table) is None:
                 continue
-            plan = maintenance.plan(maintenance.read_sizes(lakehouse, table), NUM_DUE)
+            plan = maintenance.plan(table_state.read_sizes(lakehouse, table, NUM_DUE), NUM_DUE)
             if plan.compact and maintenance.small_bytes(plan.state) <= SMALL_TABLE:
                 with log.step("maintain", table=table, files=len(plan.state.sizes)):
                     carry_out(lakehouse, plan, spark)
