@@ -34,10 +34,11 @@ class DeltaLog:
 
     def __init__(self, place: str):
         self.store, self.path = fsspec.core.url_to_fs(place)
+        self.store.invalidate_cache()  # of listings
         self.commits: dict[int, tuple[str, float]] = {}  # version -> file, and the time it was written
         parts: dict[int, list[tuple[str, int]]] = {}
         self.lacks = ""
-        for info in self.store.ls(f"{self.path}/_delta_log", detail=True, refresh=True):
+        for info in self.store.ls(f"{self.path}/_delta_log", detail=True):
             name = info["name"].rsplit("/", 1)[-1]
             if match := COMMIT.fullmatch(name):
                 self.commits[int(match[1])] = info["name"], written_at(info)

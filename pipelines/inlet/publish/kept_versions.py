@@ -34,37 +34,36 @@ class Kept(NamedTuple):
 
 def note_pin(project: Project, name: str, number: int, versions: dict[str, int]) -> None:
     """Note what a pin reads, before its views are made, where maintenance sees it without the catalog."""
-    path = project.lakehouse_path(FOLDER, f"{name}.json")
-    store, file = fsspec.core.url_to_fs(path)
+    store, file = _place(project, f"{name}.json")
     store.makedirs(file.rsplit("/", 1)[0], exist_ok=True)
     store.pipe_file(file, json.dumps({"point": number, "versions": versions}).encode())
 
 
 def drop_pin(project: Project, name: str) -> None:
     """Remove the note, after the views of a pin are dropped."""
-    store, file = fsspec.core.url_to_fs(project.lakehouse_path(FOLDER, f"{name}.json"))
+    store, file = _place(project, f"{name}.json")
     if store.exists(file):
         store.rm_file(file)
 
 
 def drop_folder(project: Project, name: str) -> None:
     """Remove the empty folder that a dropped pin has left."""
-    store, folder = fsspec.core.url_to_fs(project.lakehouse_path(FOLDER, name))
+    store, folder = _place(project, name)
     store.rmdir(folder)
 
 
 def pins(project: Project) -> dict[str, dict]:
     """Name of each pin -> its point and versions, read without the catalog."""
-    store, folder = fsspec.core.url_to_fs(project.lakehouse_path(FOLDER))
-    names = store.ls(folder, detail=False, refresh=True) if store.isdir(folder) else []
+    store, folder = _place(project)
+    names = store.ls(folder, detail=False) if store.isdir(folder) else []
     files = {name.rsplit("/", 1)[-1].removesuffix(".json"): name for name in names if name.endswith(".json")}
     return {name: json.loads(store.cat_file(file)) for name, file in files.items()}
 
 
 def unnoted(project: Project) -> list[str]:
     """Pins that an earlier Inlet has made: the catalog alone knows their points."""
-    store, folder = fsspec.core.url_to_fs(project.lakehouse_path(FOLDER))
-    names = store.ls(folder, detail=True, refresh=True) if store.isdir(folder) else []
+    store, folder = _place(project)
+    names = store.ls(folder, detail=True) if store.isdir(folder) else []
     folders = {info["name"].rstrip("/").rsplit("/", 1)[-1] for info in names if info["type"] == "directory"}
     return sorted(folders - pins(project).keys())
 
@@ -93,6 +92,13 @@ def kept(project: Project) -> dict[str, Kept]:
             for version in range(log.last_change(), log.newest):
                 keep({current: version}, f"public.{table.name}__live")
     return found
+
+
+def _place(project: Project, *names: str):
+    """The file system of the lakehouse, and a path on it below the folder of pins."""
+    store, path = fsspec.core.url_to_fs(project.lakehouse_path(FOLDER, *names))
+    store.invalidate_cache()  # of listings
+    return store, path
 
 
 def _before(project: Project, shown: dict[str, int]) -> dict[str, int]:
