@@ -210,6 +210,18 @@ def test_a_live_view_may_read_any_version_since_the_last_rows(project, monkeypat
     assert "version 62, public.items__live" in of(maintain.plans(project), "gold.items__current").row()["keeps"]
 
 
+def test_a_point_that_is_shown_and_not_logged_stays_readable(project, monkeypatch):
+    """A run has died between the two."""
+    lakehouse = project.lakehouse_path()
+    kept_versions.note_pin(project, kept_versions.SHOWN, 2, {f"items__{step}": 40 for step in STEPS})
+    later(monkeypatch, 8)
+    maintain.maintain(project, Log(False), HOLD, 168)
+    assert lake.has_files(lakehouse, "gold.items__current", 40) and not lake.has_files(
+        lakehouse, "gold.items__current", 39
+    )
+    assert "version 40, the point 2" in of(maintain.plans(project), "gold.items__current").row()["keeps"]
+
+
 def test_a_pin_of_an_earlier_inlet_is_not_guessed(project, monkeypatch):
     Path(project.lakehouse_path("_pins", "old")).mkdir(parents=True)
     later(monkeypatch, 8)

@@ -4,7 +4,8 @@ The public views, the functions over them and a pin name Delta versions (time tr
 versions must stay readable as a whole:
 
 published point   versions of gold and silver that `gold.published` has in its last row. The views hold those of the
-                  point before, too, in a branch that no new query takes: their log is needed, their files are not
+                  point before, too, in a branch that no new query takes: their log is needed, their files are not.
+                  A run that dies may leave a point that is shown and not in `gold.published`: `_pins/public.json`
 pins              versions of the point that a pin shows (`_pins/<name>.json`)
 live views        a version of `current`, that of the last batch or a later one that holds the same rows
 
@@ -18,11 +19,13 @@ import fsspec
 
 from inlet import lake
 from inlet.config import Project
+from inlet.lake import maintenance
 from inlet.lake.delta_log import DeltaLog
 from inlet.publish.point import LOG, newest
 from inlet.sql import literal
 
 FOLDER = "_pins"
+SHOWN = "public"  # the note of the point that the public views are moved to; no pin has this name
 
 
 class Kept(NamedTuple):
@@ -33,7 +36,7 @@ class Kept(NamedTuple):
 
 
 def note_pin(project: Project, name: str, number: int, versions: dict[str, int]) -> None:
-    """Note what a pin reads, before its views are made, where maintenance sees it without the catalog."""
+    """Note what a pin reads, or the public views, before they are made: maintenance asks no catalog."""
     store, file = _place(project, f"{name}.json")
     store.makedirs(file.rsplit("/", 1)[0], exist_ok=True)
     store.pipe_file(file, json.dumps({"point": number, "versions": versions}).encode())
@@ -84,13 +87,13 @@ def kept(project: Project) -> dict[str, Kept]:
         for name, version in _before(project, shown).items():
             found[name if "." in name else f"gold.{name}"].logged.add(version)
     for name, pin in pins(project).items():
-        keep(pin["versions"], f"the pin {name}")
-    for table in project.tables.values():
-        current = f"gold.{table.name}__current"
-        if lake.exists(project.lakehouse_path(), current):
+        keep(pin["versions"], f"the point {pin['point']}" if name == SHOWN else f"the pin {name}")
+    for current in maintenance.tables(project.lakehouse_path()):
+        if current.startswith("gold.") and current.endswith("__current"):
             log = DeltaLog(lake.table_path(project.lakehouse_path(), current))
+            name = current.removeprefix("gold.").removesuffix("__current")
             for version in range(log.last_change(), log.newest):
-                keep({current: version}, f"public.{table.name}__live")
+                keep({current: version}, f"public.{name}__live")
     return found
 
 

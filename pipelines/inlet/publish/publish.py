@@ -24,7 +24,7 @@ from inlet.config import Project
 from inlet.gold.build import steps
 from inlet.lake.delta_log import UPKEEP
 from inlet.lake.spark import side_by_side
-from inlet.publish import at_checkpoints, checkpoints, fixed_views, late, views
+from inlet.publish import at_checkpoints, checkpoints, fixed_views, kept_versions, late, views
 from inlet.publish.hold import freeze, holds_of, last_before
 from inlet.publish.point import EVENTS, Point, commit, log, newest, published
 from inlet.publish.times import is_untimed
@@ -75,6 +75,7 @@ def run(
     for statements in zip(*(fixed_views.statements(table, point) for table in new)):
         side_by_side(spark.sql, chain.from_iterable(statements))
     if is_moved := point.moved != last.moved or point.points != last.points:
+        kept_versions.note_pin(project, kept_versions.SHOWN, point.number, point.versions)
         checkpoints.write(project, spark, last, point)
         commit(spark, point)
         side_by_side(spark.sql, chain.from_iterable(views.former(table.name, last) for table in new))
