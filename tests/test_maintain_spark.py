@@ -57,9 +57,8 @@ def rows(spark) -> dict[str, list]:
 
 
 def read(here, table: str, days: float = 0):
-    versions, logged = kept_versions.kept(here).get(table, kept_versions.Kept({}, set()))
-    now = maintain.time.time() + days * DAY
-    return table_state.read(here.lakehouse_path(), table, versions, logged, 168, now)
+    kept = kept_versions.kept(here).get(table, table_state.Kept({}, set(), set()))
+    return table_state.read(here.lakehouse_path(), table, kept, 168, maintain.time.time() + days * DAY)
 
 
 def test_rows_readers_views_and_pins_stay_wherever_maintenance_ends(spark, here, monkeypatch):

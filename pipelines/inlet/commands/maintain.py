@@ -15,6 +15,7 @@ from inlet.errors import ConfigError
 from inlet.gold import build
 from inlet.lake import maintenance, table_state
 from inlet.lake.maintenance import NUM_DUE, SMALL_TABLE, Plan
+from inlet.lake.table_state import Kept
 from inlet.log import Log
 from inlet.publish import kept_versions, pins
 
@@ -56,8 +57,7 @@ def plans(project: Project, hours: int = maintenance.RETAIN_HOURS) -> list[Plan]
     unknown = kept_versions.unnoted(project)
     found = []
     for table in maintenance.tables(lakehouse):
-        versions, logged = kept.get(table, kept_versions.Kept({}, set()))
-        state = table_state.read(lakehouse, table, versions, logged, hours, now)
+        state = table_state.read(lakehouse, table, kept.get(table, Kept({}, set(), set())), hours, now)
         if unknown and state.removable and table.startswith(("gold.", "silver.")):
             why = f"the pin {unknown[0]} of an earlier Inlet may read them"
             num_bytes = len(state.removable), sum(state.removable.values())

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import accumulate
+from typing import NamedTuple
 
 from inlet.lake import compaction, reads, snapshots
 from inlet.lake.delta_log import DAY, DeltaLog, LogLacks, written_at
@@ -35,14 +36,19 @@ class State:
     kept: dict[str, tuple[int, int]] = field(default_factory=dict)  # why -> files and bytes that are kept for it
     log_days: float = LOG_DAYS  # that its log is kept
     needed_days: float = 0  # age of the oldest version in use
-    is_log_ours: bool = False  # whether maintenance has set log_days
+    is_log_ours: bool = False  # whether maintenance or a pin has set log_days, and no pin needs it any more
 
 
-def read(
-    lakehouse: str, table: str, versions: dict[int, str], logged: Iterable[int], hours: float, now: float
-) -> State:
-    """The state of a table. In: version -> what reads it; versions whose log alone is needed; how long a file is kept
-    after a newer version came without it."""
+class Kept(NamedTuple):
+    """What of a table is kept for views."""
+
+    versions: dict[int, str]  # -> what reads it
+    logged: set[int]  # versions whose log alone is needed
+    pinned: set[int]  # versions that a pin reads
+
+
+def read(lakehouse: str, table: str, kept: Kept, hours: float, now: float) -> State:
+    """The state of a table. In: what of it is kept; how long a file is kept after a newer version came without it."""
     snapshot = snapshots.existing(reads.table_path(lakehouse, table))
     log, properties = DeltaLog(reads.table_path(lakehouse, table)), snapshot.table.metadata().configuration
     files = snapshots.as_arrow(snapshot.table.get_add_actions(flatten=True))
@@ -50,8 +56,8 @@ def read(
     key = _key(table, properties, files.column_names)
     values = zip(*(files.column(f"{end}.{key[0]}").to_pylist() for end in ("min", "max"))) if key else ()
     sizes = files.column("size_bytes").to_pylist()
-    removable, kept = _unused(log, versions, hours, now)
-    ages = (log.age_seconds(version, now) / DAY for version in {*versions, *logged} if version in log.commits)
+    removable, why = _unused(log, kept.versions, hours, now)
+    ages = (log.age_seconds(n, now) / DAY for n in {*kept.versions, *kept.logged} if n in log.commits)
     return State(
         table,
         snapshot.version,
@@ -64,10 +70,10 @@ def read(
         key,
         bytes_of_key((low, high, size) for (low, high), size in zip(values, sizes)) if key else 0,
         removable,
-        kept,
+        why,
         _days(properties.get(LOG, "")),
         max(ages, default=0.0),
-        OURS in properties,
+        OURS in properties and not kept.pinned,
     )
 
 

@@ -13,7 +13,6 @@ A point that no pin names can be pinned for as long as its files happen to be th
 """
 
 import json
-from typing import NamedTuple
 
 import fsspec
 
@@ -21,18 +20,12 @@ from inlet import lake
 from inlet.config import Project
 from inlet.lake import maintenance
 from inlet.lake.delta_log import DeltaLog
+from inlet.lake.table_state import Kept
 from inlet.publish.point import LOG, newest
 from inlet.sql import literal
 
 FOLDER = "_pins"
 SHOWN = "public"  # the note of the point that the public views are moved to; no pin has this name
-
-
-class Kept(NamedTuple):
-    """What of one table is kept."""
-
-    versions: dict[int, str]  # -> what reads it
-    logged: set[int]  # versions whose log alone is needed
 
 
 def note_pin(project: Project, name: str, number: int, versions: dict[str, int]) -> None:
@@ -75,10 +68,11 @@ def kept(project: Project) -> dict[str, Kept]:
     """Table -> what of it is kept, found without Spark."""
     found: dict[str, Kept] = {}
 
-    def keep(versions: dict[str, int], why: str) -> None:
+    def keep(versions: dict[str, int], why: str, is_pin: bool = False) -> None:
         for name, version in versions.items():
-            table = name if "." in name else f"gold.{name}"
-            found.setdefault(table, Kept({}, set())).versions.setdefault(version, f"version {version}, {why}")
+            of_table = found.setdefault(name if "." in name else f"gold.{name}", Kept({}, set(), set()))
+            of_table.versions.setdefault(version, f"version {version}, {why}")
+            of_table.pinned.update({version} if is_pin else ())
 
     point = newest(project)
     shown = dict(point["versions"]) if point else {}
@@ -87,7 +81,8 @@ def kept(project: Project) -> dict[str, Kept]:
         for name, version in _before(project, shown).items():
             found[name if "." in name else f"gold.{name}"].logged.add(version)
     for name, pin in pins(project).items():
-        keep(pin["versions"], f"the point {pin['point']}" if name == SHOWN else f"the pin {name}")
+        is_pin = name != SHOWN
+        keep(pin["versions"], f"the pin {name}" if is_pin else f"the point {pin['point']}", is_pin)
     for current in maintenance.tables(project.lakehouse_path()):
         if current.startswith("gold.") and current.endswith("__current"):
             log = DeltaLog(lake.table_path(project.lakehouse_path(), current))
