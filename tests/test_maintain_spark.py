@@ -1,7 +1,9 @@
 """Maintenance of tables that Spark writes: VARIANT, deletion vectors, the order of a key. Rows, readers and views stay
 as they are, wherever it ends."""
 
+import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
@@ -18,7 +20,7 @@ from tests.examples import ins, upd
 from tests.silver import write_silver
 from tests.test_generate import ITEMS, project
 
-NUM_BATCHES, NAME = 12, "kept_short"
+NUM_BATCHES, NAME = 11, "kept_short"
 OF_GOLD = [f"gold.{NAME}__{step}" for step in ("before_after", "past", "current")]
 TABLES = ["silver.changes", "silver.batches", *OF_GOLD]
 SHOWN = f"public.{NAME}", f"public.{NAME}__history", f"public.{NAME}__live", f"pinned_early.{NAME}__history"
@@ -48,12 +50,20 @@ def here(tmp_path_factory, spark, lakehouse):
     pins.unpin(made, spark, "pinned_early")
 
 
-def rows(spark) -> dict[str, list]:
+def rows(spark, *tables: str) -> dict[str, list]:
     found = {}
-    for table in (*TABLES, *SHOWN):
+    for table in tables or (*TABLES, *SHOWN):
         columns = [f"to_json({n})" if t == "variant" else f"`{n}`" for n, t in spark.table(table).dtypes]
         found[table] = sorted(map(repr, spark.sql(f"select {', '.join(columns)} from {table}").collect()))
     return found
+
+
+def bring(spark, here, change) -> None:
+    """A batch of one change, through gold, published."""
+    batch = 1 + spark.sql("select max(batch_id) from silver.batches").first()[0]
+    write_silver(spark, batch, {NAME: {"kept": [change]}})
+    build_gold(here, spark, [NAME])
+    publish.run(here, spark)
 
 
 def read(here, table: str, days: float = 0):
@@ -76,7 +86,7 @@ def test_rows_readers_views_and_pins_stay_wherever_maintenance_ends(spark, here,
         assert due.compact and not due.needs_spark and not due.vacuum, table
         maintain.carry_out(lakehouse, due, None)
         assert lake.size(lakehouse, table)[0] == 1
-        assert rows(spark) == before
+    assert rows(spark) == before
     assert sorted(map(repr, reader.collect())) == old
 
     for _ in range(2):  # the second one has less to do, and dies the same
@@ -96,14 +106,26 @@ def test_rows_readers_views_and_pins_stay_wherever_maintenance_ends(spark, here,
                     maintain.carry_out(lakehouse, due, None)
                 except KeyboardInterrupt:
                     assert due.vacuum
-            spark.sql("clear cache")
-            assert rows(spark) == before
+            assert rows(spark, table)[table] == before[table]
     for table in TABLES:
         maintain.carry_out(lakehouse, maintenance.plan(read(here, table, days=8)), None)
         assert not read(here, table, days=8).removable
     assert rows(spark) == before
     kept = maintenance.plan(read(here, OF_GOLD[2], days=8)).row()["keeps"]
     assert "the pin pinned_early" in kept and "the published point" in kept
+
+
+def test_views_and_pins_read_versions_that_are_older_than_a_week(spark, here):
+    """Delta refuses such versions where it is not told otherwise, also in the branch of the point before."""
+    before, old = rows(spark, *SHOWN), maintain.time.time() - 10 * DAY
+    for table in OF_GOLD:
+        for file in Path(lake.table_path(here.lakehouse_path(), table), "_delta_log").iterdir():
+            os.utime(file, (old, old))
+    spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    assert rows(spark, *SHOWN) == before
+    bring(spark, here, upd(900, 1, NAME="y"))
+    assert rows(spark, SHOWN[3])[SHOWN[3]] == before[SHOWN[3]]
+    assert spark.sql(f"select name from public.{NAME} where item = 1").first().name == "y"
 
 
 def test_a_batch_after_maintenance_is_folded_and_published(spark, here):
@@ -115,10 +137,7 @@ def test_a_batch_after_maintenance_is_folded_and_published(spark, here):
     operation = spark.sql(f"describe history {table} limit 1").first()
     assert (operation.operation, operation.operationParameters["zOrderBy"]) == ("OPTIMIZE", '["item"]')
     assert rows(spark) == before
-    batch = 1 + spark.sql("select max(batch_id) from silver.batches").first()[0]
-    write_silver(spark, batch, {NAME: {"kept": [upd(1000, 0, NAME="z")]}})
-    build_gold(here, spark, [NAME])
-    publish.run(here, spark)
+    bring(spark, here, upd(1000, 0, NAME="z"))
     found = spark.sql(f"select count(*), max(valid_from_seq) from public.{NAME}").first()
     assert found[0] == NUM_BATCHES and rows(spark)[SHOWN[3]] == before[SHOWN[3]]
 
