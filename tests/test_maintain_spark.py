@@ -20,7 +20,7 @@ from tests.examples import ins, upd
 from tests.silver import write_silver
 from tests.test_generate import ITEMS, project
 
-NUM_BATCHES, NAME = 11, "kept_short"
+NUM_BATCHES, NUM_WORTH, NAME = 6, 3, "kept_short"
 OF_GOLD = [f"gold.{NAME}__{step}" for step in ("before_after", "past", "current")]
 TABLES = ["silver.changes", "silver.batches", *OF_GOLD]
 SHOWN = f"public.{NAME}", f"public.{NAME}__history", f"public.{NAME}__live", f"pinned_early.{NAME}__history"
@@ -44,7 +44,7 @@ def here(tmp_path_factory, spark, lakehouse):
             write_silver(spark, first + n, {NAME: {"kept": changes}})
             build_gold(made, spark, [NAME])
         publish.run(made, spark)
-        if n == 4:
+        if n == 3:
             pins.pin(made, spark, "pinned_early", pins.find(made, "pinned_early"))
     yield made
     pins.unpin(made, spark, "pinned_early")
@@ -82,7 +82,7 @@ def test_rows_readers_views_and_pins_stay_wherever_maintenance_ends(spark, here,
     old = sorted(map(repr, reader.collect()))
 
     for table in TABLES:
-        due = maintenance.plan(read(here, table))
+        due = maintenance.plan(read(here, table), NUM_WORTH)
         assert due.compact and not due.needs_spark and not due.vacuum, table
         maintain.carry_out(lakehouse, due, None)
         assert lake.size(lakehouse, table)[0] == 1
