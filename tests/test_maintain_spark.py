@@ -15,6 +15,7 @@ from inlet.commands.run import build_gold
 from inlet.gold import generate
 from inlet.lake import maintenance, table_state
 from inlet.lake.delta_log import DAY, DeltaLog
+from inlet.log import Log
 from inlet.publish import kept_versions, pins
 from tests.examples import ins, upd
 from tests.silver import write_silver
@@ -142,17 +143,22 @@ def test_a_batch_after_maintenance_is_folded_and_published(spark, here):
     assert found[0] == NUM_BATCHES and rows(spark)[SHOWN[3]] == before[SHOWN[3]]
 
 
-def test_what_delta_rs_cannot_write_is_written_by_spark(spark, here):
-    table, lakehouse = "gold.mapped", here.lakehouse_path()
+def test_what_delta_rs_cannot_write_is_written_by_spark(spark, here, monkeypatch):
+    """A pin of an earlier Inlet is looked up in the catalog then."""
+    table, lakehouse, plan = "gold.mapped", here.lakehouse_path(), maintenance.plan
     spark.sql(f"create table {table} (n bigint) using delta tblproperties (delta.columnMapping.mode = 'name')")
     for n in range(3):
         spark.sql(f"insert into {table} values ({n})")
-    due = maintenance.plan(read(here, table), num_worth=3)
+    monkeypatch.setattr(maintenance, "tables", lambda lakehouse: [table])
+    monkeypatch.setattr(maintenance, "plan", lambda state: plan(state, NUM_WORTH))
+    noted = kept_versions.pins(here)
+    kept_versions.drop_pin(here, "pinned_early")
+    assert "pinned_early" in kept_versions.unnoted(here)
+    [due] = maintain.maintain(here, Log(False), lambda spark: None, 168)
+    assert kept_versions.pins(here) == noted and kept_versions.unnoted(here) == []
     assert due.does == ["compact"] and due.needs_spark
     assert due.row()["because"] == "3 small files, by Spark for its feature columnMapping"
-    maintain.carry_out(lakehouse, due, spark)
     assert lake.size(lakehouse, table)[0] == 1 and spark.table(table).count() == 3
-    due = maintenance.plan(replace(read(here, table), needed_days=90))
-    maintain.carry_out(lakehouse, due, spark)
+    maintain.carry_out(lakehouse, plan(replace(read(here, table), needed_days=90)), spark)
     assert spark.sql(f"show tblproperties {table} ('{table_state.LOG}')").first().value == "interval 150 days"
     spark.sql(f"drop table {table}")
