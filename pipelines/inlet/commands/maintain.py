@@ -110,7 +110,7 @@ def after_run(project: Project, spark: "SparkSession", built: list[str], log: Lo
                 continue
             plan = maintenance.plan(table_state.read_sizes(lakehouse, table, NUM_DUE), NUM_DUE)
             if plan.compact and maintenance.small_bytes(plan.state) <= SMALL_TABLE:
-                with log.step("maintain", table=table, files=len(plan.state.sizes)):
+                with log.step("maintain", table=table, does="compact", files=len(plan.state.sizes)):
                     carry_out(lakehouse, plan, spark)
     except Exception as error:
         text = (str(error).strip().splitlines() or [type(error).__name__])[0]

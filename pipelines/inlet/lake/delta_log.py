@@ -77,6 +77,8 @@ class DeltaLog:
             if start > at:
                 at, state = start, set(self._checkpoint(start))
             for number in range(at + 1, version + 1):
+                if number not in self.commits:
+                    raise LogLacks(f"version {version} can't be read any more: the log lacks version {number}")
                 for action in self.actions(number):
                     if add := action.get("add"):
                         state.add(_key(add))
@@ -115,10 +117,8 @@ class DeltaLog:
         return now - self.commits[version][1]
 
     def actions(self, version: int) -> list[dict]:
-        """The actions of a commit. Raises: LogLacks where it is gone."""
+        """The actions of a commit that is there."""
         if version not in self._actions:
-            if version not in self.commits:
-                raise LogLacks(f"its log does not have version {version} any more")
             lines = self.store.cat_file(self.commits[version][0]).splitlines()
             self._actions[version] = [_short(json.loads(line)) for line in lines if line.strip()]
         return self._actions[version]
