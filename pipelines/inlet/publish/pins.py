@@ -127,6 +127,8 @@ def unpin(project: Project, spark: "SparkSession", database: str) -> None:
     """Drop a pin. Raises: ConfigError where there is none of that name."""
     existing = pinned(spark)
     if database not in existing:
+        if database != kept_versions.SHOWN:
+            kept_versions.drop_pin(project, database)  # of a command that died before it made the database
         raise ConfigError(f"{database} is no pin", f"There are: {', '.join(existing) or 'none'}")
     spark.sql(f"drop database {database} cascade")
     kept_versions.drop_pin(project, database)
