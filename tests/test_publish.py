@@ -682,15 +682,15 @@ def test_a_pin_shows_all_tables_at_one_point_for_good(spark, here):
         with pytest.raises(ConfigError, match=said):
             pins.pin(here, spark, wrong[0], pins.find(here, *wrong))
     for name in pins.pinned(spark):
-        pins.unpin(spark, name)
+        pins.unpin(here, spark, name)
     assert pins.pinned(spark) == {} and not spark.catalog.databaseExists("month_end")
     with pytest.raises(ConfigError, match="is no pin"):
-        pins.unpin(spark, "month_end")
+        pins.unpin(here, spark, "month_end")
 
 
 def test_gold_published_stays_few_files_and_keeps_every_point(spark, here, monkeypatch):
     before, num_points = point_of.published(here, spark), spark.sql("select count(*) from gold.published").first()[0]
-    monkeypatch.setattr(lake.tables, "NUM_FILES", 1)
+    monkeypatch.setattr(lake.compaction, "NUM_FILES", 1)
     bring(spark, here, by_table(pair(95, "G")))
     assert spark.sql("describe detail gold.published").first().numFiles == 1
     assert spark.sql("select count(*) from gold.published").first()[0] == num_points + 1

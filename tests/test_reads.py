@@ -41,6 +41,20 @@ def test_times_of_all_years_are_read_from_the_int96_of_earlier_releases(tmp_path
     assert [row["after"]["at"].replace(tzinfo=UTC) for row in found] == TIMES
 
 
+def test_files_of_earlier_releases_are_not_written_together_without_spark(tmp_path):
+    """delta-rs would overflow their times outside the years 1677 to 2262."""
+    folder = tmp_path / "gold" / "old"
+    folder.mkdir(parents=True)
+    for number, time in enumerate(TIMES):
+        rows = pa.Table.from_pylist([{"at": time}], pa.schema([("at", pa.timestamp("us", "UTC"))]))
+        pq.write_table(rows, folder / f"{number}.parquet", use_deprecated_int96_timestamps=True, store_schema=False)
+    deltalake.convert_to_deltalake(str(folder))
+    lake.keep_short(str(folder))
+    assert lake.size(str(tmp_path), "gold.old")[0] == len(TIMES)
+    found = lake.peek(str(tmp_path), "gold.old", ["at"], "order by at")
+    assert [row["at"].replace(tzinfo=UTC) for row in found] == TIMES
+
+
 def test_spark_writes_times_that_any_reader_reads(spark, lakehouse):
     values = ", ".join(f"(timestamp'{time.isoformat(sep=' ')}')" for time in TIMES)
     spark.sql("create database if not exists gold")

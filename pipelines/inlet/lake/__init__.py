@@ -1,5 +1,6 @@
 """The lakehouse: its Delta tables, its catalog and lock, and the Spark session. What the layers ask of it."""
 
+from inlet.lake.compaction import keep_short
 from inlet.lake.lock import following, writing
 from inlet.lake.reads import (
     ask,
@@ -22,17 +23,7 @@ from inlet.lake.reads import (
     version,
 )
 from inlet.lake.snapshots import query_builder
-from inlet.lake.tables import (
-    DATABASES,
-    add_arrow,
-    add_rows,
-    append,
-    arrow_schema,
-    create,
-    create_sql,
-    ddl_of,
-    keep_short,
-)
+from inlet.lake.tables import DATABASES, add_arrow, add_rows, append, arrow_schema, create, create_sql, ddl_of
 
 __all__ = [
     "DATABASES",

@@ -55,6 +55,8 @@ def settings(lakehouse: str) -> dict[str, str]:
         # do not fit
         "spark.sql.variant.pushVariantIntoScan": "false",
         "spark.databricks.delta.delete.allowExistsSubquery": "true",
+        # views and pins read versions that are older than a week: maintenance keeps their files (kept_versions.py)
+        "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
         # the default, INT96, is read as nanoseconds by most other readers, for which 1677 to 2262 are all years
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         # a column may be called ${spark.app.name}, and no name can say that it is none of Spark's

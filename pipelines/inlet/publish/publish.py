@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING
 from inlet import lake
 from inlet.config import Project
 from inlet.gold.build import steps
+from inlet.lake.delta_log import UPKEEP
 from inlet.lake.spark import side_by_side, small_query_settings
-from inlet.publish import at_checkpoints, checkpoints, fixed_views, late, views
+from inlet.publish import at_checkpoints, checkpoints, fixed_views, kept_versions, late, views
 from inlet.publish.hold import freeze, holds_of, last_before
 from inlet.publish.point import EVENTS, Point, commit, log, newest, published
 from inlet.publish.times import is_untimed
@@ -78,6 +79,7 @@ def run(
     for statements in zip(*(fixed_views.statements(table, point) for table in new)):
         side_by_side(spark.sql, chain.from_iterable(statements))
     if is_moved := point.moved != last.moved or point.points != last.points:
+        kept_versions.note_pin(project, kept_versions.SHOWN, point.number, point.versions)
         checkpoints.write(project, spark, last, point)
         commit(spark, point)
         side_by_side(spark.sql, chain.from_iterable(views.former(table.name, last) for table in new))
@@ -170,4 +172,4 @@ def _is_appended(project: Project, table: Table, step: str, last: Point, point: 
     shown = point.table(table.name)
     num_commits = shown.versions[step] - last.table(table.name).versions[step]
     done = lake.operations(project.lakehouse_path(), f"gold.{table.name}__{step}", num_commits)
-    return not may_be_late & shown.through.keys() and done == ["WRITE"] * num_commits
+    return not may_be_late & shown.through.keys() and {"WRITE", *UPKEEP}.issuperset(done) and len(done) == num_commits
