@@ -15,7 +15,7 @@ import pytest
 
 from inlet import gold, lake
 from inlet.commands.run import build_gold
-from inlet.gold import build, generate
+from inlet.gold import build, generate, small_batches
 from tests import reference
 from tests.conftest import ALL_ROUNDS, TAKES_HOURS
 from tests.examples import EXAMPLES, ins, move
@@ -52,6 +52,7 @@ LIVE = [
     ("typed", 2),
 ]  # the live view is read before these batches: plain ones, key changes, late changes
 LARGE = [1, 4]  # batches that are built as large ones are
+READ = [2, 5]  # batches of which the touched rows of current are read, and the others left where they are
 if not ALL_ROUNDS:  # what takes the time is each batch of each table: one table, three batches that all share
     KEYS = {"items": TEXT}
     EXAMPLES = {sentence: batches for sentence, batches in EXAMPLES.items() if len(batches) <= 3}
@@ -147,6 +148,7 @@ def bring(spark, here, streams: dict, first: int = 0, end: str = "", lives: dict
                 lives[table, place] = found_live(spark, table)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(build, "SMALL_CHANGES", -1 if place in LARGE else build.SMALL_CHANGES)
+            patch.setattr(small_batches, "WHOLE_ROWS", -1 if place in READ else small_batches.WHOLE_ROWS)
             build_gold(here, spark, [table for table, of_table in batch.items() if of_table])
 
 

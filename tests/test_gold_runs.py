@@ -13,7 +13,7 @@ import pytest
 from inlet import gold, lake
 from inlet.commands.run import build_gold
 from inlet.errors import InletError
-from inlet.gold import build, dbt, generate
+from inlet.gold import build, dbt, generate, small_batches
 from tests import reference
 from tests.silver import by_source, write_silver
 from tests.streams import COLUMNS, KEY, Change, deliver, seq, stream
@@ -23,7 +23,8 @@ from tests.test_gold_sql import statements
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory, spark, lakehouse):
-    names = "kept", "crashed", "crashed_small", "verified", "unused", "ranged", "broken", "left", "small", "vectors"
+    names = "kept", "crashed", "crashed_small", "crashed_large", "verified", "unused", "ranged", "broken", "left"
+    names = (*names, "small", "large", "vectors")
     made = project(
         tmp_path_factory.mktemp("gold_runs"),
         lakehouse,
@@ -93,13 +94,14 @@ STEPS = {  # the tables that a run writes, the last one first, and the commits t
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize("name", ["crashed", "crashed_small"])
+@pytest.mark.parametrize("name", ["crashed", "crashed_small", "crashed_large"])
 def test_a_crash_between_any_two_steps_heals_on_the_next_run(spark, here, name, monkeypatch):
     """A crash is the state in which the tables of the steps after it are as they were before the run. The next run
     heals it, folds the next batch, and dies in its turn."""
-    is_small = name == "crashed_small"
-    if not is_small:
+    if name == "crashed":
         monkeypatch.setattr(build, "SMALL_CHANGES", -1)
+    if name == "crashed_large":
+        monkeypatch.setattr(small_batches, "WHOLE_ROWS", -1)
     tables = {"gold.applied" if step == "applied" else f"gold.{name}__{step}": done for step, done in STEPS.items()}
     crashes = [
         (1, False),
@@ -165,6 +167,38 @@ def test_a_small_batch_costs_three_queries_of_spark(spark, here, monkeypatch):
     asked = [query for query in sent if data.search(query) and not re.match(r"show|alter view|/\*.*\*/\s*show", query)]
     assert len(asked) == 3, [q[:300] for q in asked]
     assert_history(spark, "small", {"far": batches})
+
+
+def test_a_small_batch_of_a_large_table_moves_current_by_spark(spark, here, monkeypatch):
+    """Current is read without Spark, in the rows that the batch touches. New keys alone need no DELETE. The first batch
+    creates the tables, which is Spark's."""
+    monkeypatch.setattr(small_batches, "WHOLE_ROWS", -1)
+    batches = [
+        [change("large", n, "INSERT", ("z", n), "a") for n in range(4)],
+        [
+            change("large", 10, "UPDATE", ("z", 1), "b"),
+            change("large", 11, "DELETE", ("z", 2)),
+            moved("large", 12, ("z", 3), ("y", 3)),
+            moved("large", 13, ("y", 3), ("x", 3)),
+        ],
+        [change("large", 20, "INSERT", ("z", 20), "d"), change("large", 21, "UPDATE", ("z", 20), "e")],
+        [change("large", 30, "DELETE", ("z", 20)), change("large", 31, "DELETE", ("z", 0))],
+    ]
+    read = re.compile(
+        r"^(?!show|alter view|delete|insert into gold.large__current).*\b(from|join|into|table) (silver|gold|inlet_)",
+        re.I | re.DOTALL,
+    )
+    for place, num_deletes in enumerate([1, 1, 0, 1]):
+        write_silver(spark, next_batch(spark), {"large": {"far": batches[place]}})
+        sent = statements(spark, monkeypatch, lambda: build_gold(here, spark, ["large"]))
+        sent = [re.sub(r"^/\*.*?\*/\s*", "", query) for query in sent]
+        deletes = [query for query in sent if query.startswith("delete from gold.large__current")]
+        assert len(deletes) == num_deletes, (place, [query[:300] for query in sent])
+        if place in (2, 3):
+            asked = [query for query in sent if read.match(query) and "inlet_run_context" not in query]
+            assert len(asked) == 3, [query[:300] for query in asked]
+        assert_history(spark, "large", {"far": batches[: place + 1]})
+    assert not [row for row in spark.sql("show views").collect() if row.viewName.startswith("inlet_")]
 
 
 def test_a_small_batch_follows_one_that_left_deletion_vectors(spark, here, monkeypatch):

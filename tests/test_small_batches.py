@@ -2,6 +2,8 @@
 
 import json
 import threading
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -79,8 +81,49 @@ def test_current_keeps_what_a_batch_does_not_touch(project):
     assert applied == {"table_name": "items", "source": "a", "through_batch_id": 7}
 
 
+KEYS = {
+    'n "1"': (pa.int64(), [1, 2, 3, 4, 5]),
+    "text": (pa.string(), ["", "it's", "a\\", "é", "e\u0301"]),
+    "number": (pa.decimal128(20, 2), [Decimal(n) / 100 for n in (-1, 0, 1, 10**17, 5)]),
+    "day": (pa.date32(), [date(1, 1, 1), date(1969, 12, 31), date(2026, 1, 1), date(9999, 12, 31), date(2000, 2, 29)]),
+    "at": (pa.timestamp("us", "UTC"), [datetime(1, 1, 1, tzinfo=UTC) + timedelta(days=400_000 * n) for n in range(5)]),
+    "bytes": (pa.binary(), [b"", b"\0", b"'", b"\xff", b"ab"]),
+}
+
+
+@pytest.mark.parametrize("columns", [[name] for name in KEYS] + [["text", "day"]])
+def test_the_rows_that_a_batch_touches_are_read(project, columns):
+    """By the keys before and after each change; the second column of a key stands in one image alone, the third change
+    is of an earlier batch, the fourth of a source that is new, the fifth row has a key that no change has."""
+    rows = [{"source": "it's", "value": n, **{name: KEYS[name][1][n] for name in columns}} for n in range(5)]
+    types = {name: KEYS[name][0] for name in columns}
+    make(project, "items__current", table_of({"source": pa.string(), **types, "value": pa.int64()}, *rows))
+    image = pa.struct(list(types.items()))
+    key = [{name: row[name] for name in columns} for row in rows]
+    one, other = (
+        {name: v if (name == columns[0]) == is_one else None for name, v in key[1].items()} for is_one in (1, 0)
+    )
+    changes = [
+        {"source": "it's", "batch_id": 8, "before": key[0], "after": None},
+        {"source": "it's", "batch_id": 8, "before": one, "after": other},
+        {"source": "it's", "batch_id": 7, "before": None, "after": key[2]},
+        {"source": "other", "batch_id": 8, "before": None, "after": key[3]},
+    ]
+    log = {"source": pa.string(), "batch_id": pa.int64(), "before": image, "after": image}
+    make(project, "items__before_after", table_of(log, *changes))
+    views = {}
+    spark = SimpleNamespace(
+        createDataFrame=lambda rows: SimpleNamespace(createOrReplaceTempView=lambda view: views.update({view: rows}))
+    )
+    batch = SmallBatches(spark, project.lakehouse_path())
+    sources = [{"source": "it's", "applied_batch_id": 7}, {"source": "other", "applied_batch_id": -1}]
+    view = batch.touched_rows("items", "source", columns, sources)
+    assert sorted(views[view]["value"].to_pylist()) == [0, 1]
+    assert views[view].schema.field("value").type == pa.int64()
+
+
 @pytest.mark.parametrize("statistics", [None, '{"numRecords":200001}', '{"numRecords":200000}'])
-def test_a_table_whose_rows_are_many_or_not_counted_is_not_small(project, statistics):
+def test_a_table_whose_rows_are_many_or_not_counted_is_not_written_whole(project, statistics):
     make(project, "items__current", table_of(COLUMNS, {"source": "a", "_n": 1}))
     [commit] = Path(project.lakehouse_path("gold", "items__current"), "_delta_log").glob("*.json")
     actions = [json.loads(line) for line in commit.read_text().splitlines()]
@@ -88,8 +131,8 @@ def test_a_table_whose_rows_are_many_or_not_counted_is_not_small(project, statis
         if "add" in action:
             action["add"]["stats"] = statistics
     commit.write_text("\n".join(map(json.dumps, actions)))
-    is_small = small_batches.is_small(project.lakehouse_path(), project.tables["DEPOT.ITEMS"])
-    assert is_small == (statistics == '{"numRecords":200000}')
+    is_whole = small_batches.is_whole(project.lakehouse_path(), project.tables["DEPOT.ITEMS"])
+    assert is_whole == (statistics == '{"numRecords":200000}')
 
 
 def test_a_commit_of_another_process_is_not_written_over(project, monkeypatch):

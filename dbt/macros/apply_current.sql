@@ -1,11 +1,13 @@
 {# Move current to the staged batch: take away every key it touches, and put back those that live. Repeatable. Two
    commits (ADR 8): who reads current itself between them misses the rows of the batch; the public views stand on older
-   versions. In: the batch, none of it when it is healed. -#}
-{% macro apply_current(name, batch={}) -%}
+   versions. In: the batch, none of it when it is healed; the staged rows, if they are not read from the table; whether
+   current has a row of a key. -#}
+{% macro apply_current(name, batch={}, rows=none, has_touched=true) -%}
   {%- set contract = contract(name) -%}
   {%- set current = target.schema ~ '.' ~ name ~ '__current' -%}
-  {%- set staged = target.schema ~ '.' ~ name ~ '__folded' -%}
+  {%- set staged = rows or target.schema ~ '.' ~ name ~ '__folded' -%}
   {%- set columns, our = version_columns(contract, is_current=true), ours(contract) -%}
+  {%- if has_touched -%}
   {% call statement('take_from_current') %}
 delete from {{ current }} c
 where {{ batch.key_range or 'true' }}
@@ -13,6 +15,7 @@ where {{ batch.key_range or 'true' }}
               where s.{{ our._is_last }} and s.{{ our.source }} = c.{{ our.source }}
               {%- for k in contract.key %} and s.{{ identifier(k) }} = c.{{ identifier(k) }}{% endfor %})
   {% endcall %}
+  {%- endif -%}
   {% call statement('put_into_current') %}
 insert into {{ current }} ({{ columns_of(columns) }})
 select {{ columns_of(columns) }} from {{ staged }} where {{ our._is_last }} and {{ our.valid_to_seq }} is null

@@ -10,9 +10,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import deltalake
+import pyarrow as pa
 import yaml
 
-from inlet import config, publish
+from inlet import config, lake, publish
 from inlet.commands.run import build_gold
 from inlet.gold import generate
 from tests.bench.figure import Figure, best
@@ -51,7 +53,7 @@ def measure(spark, folder: Path, lakehouse: str, is_quick: bool) -> Iterator[Fig
             merged = seconds(lambda: merge_current(spark, name, number, kind))
             told = (
                 f"{size} rows of {NUM_COLUMNS} columns, {num} changes, {SAID[kind]}; {ours:.1f} s, {log:.1f} of "
-                f"them for before_after; {plan(spark, name, number)}"
+                f"them for before_after; {plan(spark, lakehouse, name, number)}"
             )
             if kind != "partial":  # by hand nobody carries the rest of a partial image into a history
                 history = seconds(lambda: merge_history(spark, name, number))
@@ -100,7 +102,7 @@ def read_all(spark, table: str) -> None:
     spark.sql(f"select bit_xor(xxhash64(*)) from {table}").collect()
 
 
-def plan(spark, name: str, batch_id: int) -> str:
+def plan(spark, lakehouse: str, name: str, batch_id: int) -> str:
     """What the batch read and wrote of current, as Delta tells it."""
     current = f"gold.{name}__current"
     put, take = spark.sql(f"describe history {current} limit 2").collect()
@@ -109,12 +111,17 @@ def plan(spark, name: str, batch_id: int) -> str:
         f"select min(after.id), max(after.id) from gold.{name}__before_after where batch_id = {batch_id}"
     ).first()
     before = spark.sql(f"select * from {current} version as of {take.version - 1}")
+    path = lake.table_path(lakehouse, current)
+    num_bytes = {
+        version: sum(pa.table(deltalake.DeltaTable(path, version).get_add_actions())["size_bytes"].to_pylist())
+        for version in (take.version, put.version)
+    }
     num_read, num_files = len(before.where(f"id between {first} and {last}").inputFiles()), len(before.inputFiles())
     return (
         f"current: reads {num_read} of {num_files} files, marks rows of "
         f"{take.operationMetrics['numDeletionVectorsAdded']}, "
         f"copies {take.operationMetrics['numCopiedRows']} rows, adds "
-        f"{int(put.operationMetrics['numOutputBytes']) / 2**20:.1f} MB"
+        f"{(num_bytes[put.version] - num_bytes[take.version]) / 2**20:.1f} MB"
     )
 
 

@@ -2,9 +2,15 @@
    what follows only copies, so a run that dies is finished by the next one. -#}
 {% macro stage(name, batch) -%}
   {%- if name ~ '__folded' not in gold_tables(name) %}{% do create_staging(name, 'folded') %}{% endif -%}
-  {%- do small_query_settings(false) -%}
-  {%- do batch.update({'is_small': name in gold_state().small and not batch.has_rewind
-                        and not batch.has_wipe}) -%}
+  {%- set small, our = gold_state().small.get(name), ours(contract(name)) -%}
+  {%- set is_plain = small and not batch.has_rewind and not batch.has_wipe -%}
+  {%- set is_read = is_plain and not small.is_whole and adapter.small_batches.new_changes(name) is not none -%}
+  {%- do batch.update({'is_small': is_plain and small.is_whole or is_read}) -%}
+  {%- do small_query_settings(is_read) -%}
+  {%- if is_read -%}
+    {%- do batch.update({'touched_rows': adapter.small_batches.touched_rows(name, our.source, contract(name).key,
+                                                                            batch.sources)}) -%}
+  {%- endif -%}
   {%- do fold_into(name, batch, 'folded') -%}
   {%- do gold_state().staged.update({name: batch}) -%}
 {%- endmacro %}

@@ -1,4 +1,5 @@
-{# Versions that gold holds, in the fold's terms. In: `past` or `current`, a condition on it as `c`. -#}
+{# Versions that gold holds, in the fold's terms. In: `past` or `current`, a condition on it as `c`. Of `current` the
+   rows alone that the batch touches, where they have been read. -#}
 {% macro versions_of(name, batch, table, condition='true') -%}
 {%- set contract = contract(name) -%}
 {%- set our = ours(contract) -%}
@@ -11,7 +12,8 @@ select {{ unprefixed(our, ['source']) }},
          {%- endfor %}) as image,
          {{ unprefixed(our, ['not_supplied', 'conflict'] + lineage()) }}
   from {{ '(select * from %s.%s__%s where false)' % (target.schema, name, table)
-       if batch.is_first else '%s.%s__%s' % (target.schema, name, table) }} c
+       if batch.is_first else batch.touched_rows if batch.touched_rows and table == 'current'
+       else '%s.%s__%s' % (target.schema, name, table) }} c
   where {{ condition }}
 {%- endmacro %}
 

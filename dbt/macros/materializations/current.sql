@@ -6,8 +6,13 @@
   {%- do small_query_settings(not batch) -%}
   {%- if batch is mapping and batch.is_small -%}
     {%- set contract, our = contract(name), ours(contract(name)) -%}
-    {%- do adapter.small_batches.replace_current(name, version_columns(contract, is_current=true),
-                                                 [our.source] + contract.key, our) -%}
+    {%- set columns = version_columns(contract, is_current=true) -%}
+    {%- if batch.touched_rows -%}
+      {%- do apply_current(name, batch, adapter.small_batches.last_versions(name, our),
+                           adapter.small_batches.has_touched_rows(name)) -%}
+    {%- else -%}
+      {%- do adapter.small_batches.replace_current(name, columns, [our.source] + contract.key, our) -%}
+    {%- endif -%}
     {%- do adapter.small_batches.commit(name, our) -%}
     {%- do gold_state().staged.update({name: false}) -%}
   {%- elif batch is mapping -%}

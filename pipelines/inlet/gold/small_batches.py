@@ -1,9 +1,12 @@
-"""A batch of few changes on small tables: Spark reads and folds, and what comes of it is written without Spark.
+"""A batch of few changes: Spark reads and folds, and what comes of it is written without Spark.
 
 A statement of Spark that writes some rows takes half a second, an append by delta-rs 5 ms. So of such a batch Spark is
 asked three queries a table (the new rows of the log, the survey, the fold), and their rows are written in the order in
 which the materializations write them otherwise (docs/adr/0029): a run that dies between two of them is healed by the
 next one in the same way, from the table that holds the staged batch.
+
+The current rows of a small table are written whole. Of a large one, delta-rs reads the rows that the batch touches, and
+Spark moves them from the batch's rows in memory (docs/adr/0031).
 
 The materializations of dbt reach this as `adapter.small_batches`, where the run context names a table as `small`.
 """
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
     from inlet.table import Table
 
 NEW_BYTES = 16 << 20  # of a run's records: their rows pass through the driver
-SIZE_BYTES, NUM_ROWS = 16 << 20, 200_000  # of a table of current rows, which is written whole
+WHOLE_BYTES, WHOLE_ROWS = 16 << 20, 200_000  # of a table of current rows, up to which it is written whole
 FEATURES = {"appendOnly", "deletionVectors", "invariants", "timestampNtz"}  # with which delta-rs reads and writes all
 # a float is equal to another one in Spark that has other bytes; the others delta-rs does not write
 NO_KEYS, NO_COLUMNS = ("float", "double"), ("variant", "interval", "void", "geometry", "geography")
@@ -53,7 +56,12 @@ def states(project: Project, tables: list["Table"], lags: dict) -> dict[str, dic
         logged = _has_later(lakehouse, table, "before_after", ["source", "batch_id"], applied)
         staged = _has_later(lakehouse, table, "folded", [table.our("source"), table.our("_through_batch_id")], applied)
         has_events = not loaded.isdisjoint(table.names)
-        states[table.name] = {"is_staged": staged, "is_logged": logged, "has_load_events": has_events}
+        states[table.name] = {
+            "is_staged": staged,
+            "is_logged": logged,
+            "has_load_events": has_events,
+            "is_whole": is_whole(lakehouse, table),
+        }
     return states
 
 
@@ -61,8 +69,14 @@ def _has_later(lakehouse: str, table: "Table", step: str, columns: list[str], ap
     """True if a table has rows of batches that gold.applied lacks. In: its columns of source and batch; the last batch
     in gold.applied of each source with new changes, -1 where it has none."""
     source, batch_id = columns
+    later = _later(source, batch_id, applied)
+    return bool(lake.peek(lakehouse, f"gold.{table.name}__{step}", columns, f"where {later} limit 1"))
+
+
+def _later(source: str, batch_id: str, applied: dict[str, int]) -> str:
+    """A condition on the columns of source and batch: rows of batches after the last one applied of each source."""
     each = (f"{source} = {plain_literal(name)} and {batch_id} > {through}" for name, through in applied.items())
-    return bool(lake.peek(lakehouse, f"gold.{table.name}__{step}", columns, f"where {' or '.join(each)} limit 1"))
+    return " or ".join(each)
 
 
 def is_small(lakehouse: str, table: "Table") -> bool:
@@ -75,23 +89,24 @@ def is_small(lakehouse: str, table: "Table") -> bool:
     existing = [lake.newest(lakehouse, f"gold.{table.name}__{step}") for step in STEPS]
     protocols = [snapshot.table.protocol() for snapshot in existing if snapshot]
     features = {f for p in protocols for f in (*(p.writer_features or ()), *(p.reader_features or ()))}
+    return features <= FEATURES
+
+
+def is_whole(lakehouse: str, table: "Table") -> bool:
+    """True if the current rows of a table are few enough to be written whole for each batch."""
     current = f"gold.{table.name}__current"
     num_rows = lake.num_rows(lakehouse, current)
-    is_short = num_rows is not None and num_rows <= NUM_ROWS
-    return features <= FEATURES and is_short and lake.size_bytes(lakehouse, current) <= SIZE_BYTES
-
-
-def _view(name: str) -> str:
-    return f"inlet_new_changes__{name}"
+    return num_rows is not None and num_rows <= WHOLE_ROWS and lake.size_bytes(lakehouse, current) <= WHOLE_BYTES
 
 
 class SmallBatches:
-    """What a run writes to small tables without Spark. The staged rows of a table are kept between its models."""
+    """What a run writes without Spark. The staged rows of a table are kept between its models."""
 
     def __init__(self, spark: "SparkSession", lakehouse: str):
         self.spark, self.lakehouse = spark, lakehouse
         self.staged: dict[str, pa.Table] = {}
-        self.logged: set[str] = set()
+        self.views: set[str] = set()
+        self.num_touched: dict[str, int] = {}
 
     def append_log(self, name: str, columns: list[str], query: str, is_kept: bool) -> None:
         """Append new changes to the log of a table. In: the name of the contract; the columns of the log, as the query
@@ -100,12 +115,29 @@ class SmallBatches:
         if len(rows):
             self._write(f"{name}__before_after", rows, "append")
         if is_kept:
-            self.spark.createDataFrame(rows).createOrReplaceTempView(_view(name))
-            self.logged.add(name)
+            self._keep("new_changes", name, rows)
 
     def new_changes(self, name: str) -> str | None:
         """The view that holds all that is new in the log; None where this run has not written it."""
-        return _view(name) if name in self.logged else None
+        view = _view("new_changes", name)
+        return view if view in self.views else None
+
+    def touched_rows(self, name: str, source: str, key: list[str], sources: list[dict]) -> str:
+        """Read the current rows of all keys that are new in the log, before and after each change. In: the name of the
+        contract; the column of the source; those of the key; the sources of the batch, as in the survey. Out: the view
+        that holds the rows."""
+        table = f"{name}__current"
+        rows, log = self._table(table), self._table(f"{name}__before_after")
+        later = _later("source", "batch_id", {row["source"]: row["applied_batch_id"] for row in sources})
+        images = ("before", "after"), ("after", "before")
+        keys = " union ".join(f"select {_keys_of(key, one, other)} from log where {later}" for one, other in images)
+        same = [f"k.source = r.{_name(source)}"]
+        same += [f"k.key_{place} = r.{_name(column)}" for place, column in enumerate(key)]
+        builder = snapshots.query_builder().register("rows", rows).register("log", log)
+        query = f"select r.* from rows r left semi join ({keys}) k on {' and '.join(same)}"
+        touched = _as_stored(snapshots.answer(builder, query), rows)
+        self.num_touched[name] = len(touched)
+        return self._keep("touched_rows", name, touched)
 
     def stage(self, name: str, query: str) -> None:
         """Replace what is staged by the rows of a query, which gives the columns in the table's order."""
@@ -113,6 +145,15 @@ class SmallBatches:
         names = [field.name for field in self._table(table).schema().fields]
         self.staged[name] = self.spark.sql(query).toArrow().rename_columns(names)
         self._write(table, self.staged[name], "overwrite")
+
+    def has_touched_rows(self, name: str) -> bool:
+        """True if current had a row of a key of the batch when the rows were read."""
+        return self.num_touched[name] > 0
+
+    def last_versions(self, name: str, our: dict[str, str]) -> str:
+        """The view that holds the last version of each key of the batch. In: what columns of ours are called in the
+        staged rows."""
+        return self._keep("last_versions", name, self._last(name, our))
 
     def append_closed(self, name: str, columns: list[str], until: str) -> None:
         """Append the closed versions. In: the columns of past; the one that says where a version ends."""
@@ -125,12 +166,12 @@ class SmallBatches:
         """Overwrite the current rows, in one commit: without those of keys that the batch touches, with the versions
         that it leaves open. In: the columns of current; those of a key, the source among them; what columns of ours are
         called in the staged rows."""
-        rows, table = self.staged[name], f"{name}__current"
-        last = rows.filter(pc.fill_null(rows[our["_is_last"]], False))
+        table = f"{name}__current"
+        last = self._last(name, our)
         live = last.filter(pc.is_null(last[our["valid_to_seq"]])).select(columns)
         read = self._table(table)
-        now = snapshots.answer(lake.query_builder().register("rows", read), "select * from rows")
-        now = now.select(columns).cast(pa.schema([pa.schema(read.schema().to_arrow()).field(n) for n in columns]))
+        builder = snapshots.query_builder().register("rows", read)
+        now = _as_stored(snapshots.answer(builder, "select * from rows"), read).select(columns)
         places = now.select(key).append_column(PLACE, pa.array(range(len(now)), pa.int64()))
         kept = places.join(last.select(key).cast(now.select(key).schema), key, join_type="left anti")
         left = now.take(kept[PLACE].combine_chunks().sort())
@@ -148,8 +189,19 @@ class SmallBatches:
         lake.add_arrow(self.lakehouse, "gold.applied", pa.Table.from_arrays(columns, APPLIED))
 
     def drop_views(self) -> None:
-        for name in self.logged:
-            self.spark.catalog.dropTempView(_view(name))
+        for view in self.views:
+            self.spark.catalog.dropTempView(view)
+
+    def _keep(self, what: str, name: str, rows: pa.Table) -> str:
+        view = _view(what, name)
+        self.spark.createDataFrame(rows).createOrReplaceTempView(view)
+        self.views.add(view)
+        return view
+
+    def _last(self, name: str, our: dict[str, str]) -> pa.Table:
+        """The staged rows that are the last version of their key."""
+        rows = self.staged[name]
+        return rows.filter(pc.fill_null(rows[our["_is_last"]], False))
 
     def _table(self, table: str) -> deltalake.DeltaTable:
         return deltalake.DeltaTable(lake.table_path(self.lakehouse, f"gold.{table}"))
@@ -168,3 +220,24 @@ def _check_members(field: pa.Field, given: pa.Field) -> None:
     """A cast of pyarrow's makes null of a member that a struct has under another name. Raises: ValueError."""
     if pa.types.is_struct(field.type) and field.type.names != given.type.names:
         raise ValueError(f"{field.name} has {', '.join(field.type.names)}, and not {', '.join(given.type.names)}")
+
+
+def _view(what: str, name: str) -> str:
+    return f"inlet_{what}__{name}"
+
+
+def _name(column: str) -> str:
+    """A column's name as an identifier of the engine that reads without Spark."""
+    return '"' + column.replace('"', '""') + '"'
+
+
+def _keys_of(key: list[str], one: str, other: str) -> str:
+    """The source and key of a change, from one image, or from the other one where that lacks a column."""
+    members = (f"coalesce({one}[{plain_literal(k)}], {other}[{plain_literal(k)}])" for k in key)
+    return ", ".join(["source", *(f"{member} as key_{place}" for place, member in enumerate(members))])
+
+
+def _as_stored(rows: pa.Table, table: deltalake.DeltaTable) -> pa.Table:
+    """Rows that were read from a table, with the types that it declares."""
+    schema = pa.schema(table.schema().to_arrow())
+    return rows.select(schema.names).cast(schema)
