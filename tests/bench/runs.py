@@ -1,0 +1,304 @@
+"""Whole runs of many small tables, bytes to published views with all checks, against the hand-written pipeline
+(`by_hand`). Both take the same files in turn, in one process on two threads, warm; current and history are equal after
+each piece. Each piece has a process and a lakehouse of its own: `python -m tests.bench --only "runs: micro-batch"`, or
+`python -m tests.bench.runs micro-batch FOLDER`.
+
+Of the hand-written pipeline nothing runs side by side; it keeps no log of changes by table, no checks' results and no
+published point. With INLET_BENCH_PROFILE a piece prints what its last run asked of Spark.
+"""
+
+import argparse
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import median
+
+from inlet import config, lake
+from inlet.commands import run as running
+from inlet.log import Log
+from tests.bench import many_batches
+from tests.bench.by_hand import HandWritten
+from tests.bench.feed import NAMES, Feed
+from tests.bench.figure import Figure
+from tests.bench.messages import COLUMNS
+from tests.bench.statements import Statements
+
+ROOT = Path(__file__).resolve().parents[2]
+MASTER = "local[2]"
+NUM_ROUNDS, NUM_WARM = 5, 2  # rounds whose median counts, after those that only warm up
+NUM_ROWS = 200  # of a small table before its first batch of changes
+WHOLE = "a run, bytes to published views"
+BY_HAND = "the hand-written pipeline"
+STEPS = ("bronze", "silver", "gold", "publish", "checks")
+
+
+class Pipelines:
+    """The same feed through both pipelines, in one session."""
+
+    def __init__(self, feed: Feed):
+        from inlet.lake.spark import session
+
+        self.feed, self.lakehouse = feed, str(feed.root / "lakehouse")
+        self.spark = session(self.lakehouse, app="inlet-bench")
+        self.by_hand = HandWritten(self.spark, self.lakehouse, COLUMNS)
+        self.asked = Statements(self.spark)
+
+    def add_tables(self, beginning: str, num: int) -> list[str]:
+        names = [f"{beginning}{n:03}" for n in range(num)]
+        self.feed.add_tables(names)
+        return names
+
+    def inlet(self) -> dict[str, float]:
+        """Run Inlet. Out: its seconds, and those of each step."""
+        self.asked = Statements(self.spark)
+        with self.asked.counted():
+            return run(self.feed.root)
+
+    def both(self, path: Path) -> tuple[dict[str, float], float]:
+        """Run both over a new file. Out: Inlet's seconds by step, and those of the other."""
+        ours = self.inlet()
+        started = time.perf_counter()
+        self.by_hand.run(path)
+        return ours, time.perf_counter() - started
+
+    def rounds(self, make: Callable[[], None], num_warm: int = NUM_WARM) -> tuple[dict[str, float], float]:
+        """Medians of some rounds. In: what makes the changes of one."""
+        taken = []
+        for _ in range(num_warm + NUM_ROUNDS):
+            make()
+            taken.append(self.both(self.feed.deliver()))
+        taken = taken[num_warm:]
+        steps = {name: median(ours[name] for ours, _ in taken) for name in taken[0][0]}
+        return steps, median(theirs for _, theirs in taken)
+
+    def compare(self, names: list[str]) -> None:
+        """Raises: AssertionError where a table's rows or versions are not those of the hand-written pipeline."""
+        for name in names:
+            of_inlet, by_hand = (
+                sorted(self._rows(table, [*NAMES, "valid_from_seq"]))
+                for table in (f"gold.{name}__current", f"hand.{name}_current")
+            )
+            assert of_inlet == by_hand, f"current of {name}: {set(of_inlet) ^ set(by_hand)}"
+            assert len(of_inlet) == len(self.feed.live[name]), name
+            versions = [NAMES[0], "valid_from_seq", "valid_to_seq"]
+            live = [(*row, None) for row in self._rows(f"gold.{name}__current", versions[:2])]
+            closed = self._rows(f"gold.{name}__past", versions)
+            others = self._rows(f"hand.{name}_history", versions)
+            assert sorted([*live, *closed], key=str) == sorted(others, key=str), f"history of {name}"
+
+    def _rows(self, table: str, columns: list[str]) -> list[tuple]:
+        """In: columns as the feed calls them; gold's names are lower case."""
+        asked = [f'"{column}"' if table.startswith("hand.") else column.lower() for column in columns]
+        return [tuple(row.values()) for row in lake.peek(self.lakehouse, table, asked)]
+
+    def profile(self) -> None:
+        if "INLET_BENCH_PROFILE" in os.environ:
+            print("\n".join(self.asked.lines()), file=sys.stderr, flush=True)
+
+
+def run(root: Path) -> dict[str, float]:
+    """What `inlet run` does, in this process. Out: its seconds, and those of each step."""
+    started, log = time.perf_counter(), Log(is_human=False)
+    project = config.load(root)
+    with lake.writing(project.lakehouse_path()) as hold:
+        work = running.find_work(project, running.STEPS, [], [])
+        running.run(project, work, running.STEPS, [], log, hold)
+    seconds = dict.fromkeys(STEPS, 0.0)
+    for step in log.steps:
+        seconds[step["step"]] = seconds.get(step["step"], 0) + step["seconds"]
+    return {"all": time.perf_counter() - started} | seconds
+
+
+def shown(steps: dict[str, float], pipelines: Pipelines | None = None) -> str:
+    """The steps of a run in words."""
+    seconds = steps | {"other": steps["all"] - sum(steps[name] for name in STEPS)}
+    words = f"{seconds.pop('all'):.1f} s: " + ", ".join(f"{n} {seconds[n]:.1f}" for n in (*STEPS, "other"))
+    if not pipelines:
+        return words
+    asked, jobs = pipelines.asked, sum(pipelines.asked.jobs.values())
+    return f"{words}; {asked.num('sql')} statements, {asked.num('collect') + asked.num('toArrow')} queries, {jobs} jobs"
+
+
+def against(what: str, ours: dict[str, float], theirs: float, bound: str, pipelines: Pipelines) -> Figure:
+    words = f"{shown(ours, pipelines)}; by hand {theirs:.1f} s"
+    return Figure(f"{WHOLE}: {what}", BY_HAND, ours["all"] / theirs, bound, words)
+
+
+def micro_batch(folder: Path, is_quick: bool) -> Iterator[Figure]:
+    pipelines, num = Pipelines(Feed(folder / "project")), 14 if is_quick else 1_000
+    names = pipelines.add_tables("small", 7)
+    for name in names:
+        pipelines.feed.insert(name, NUM_ROWS)
+    pipelines.both(pipelines.feed.deliver())
+
+    def changes() -> None:
+        for n, name in enumerate(names):
+            pipelines.feed.change(name, (num + n) // len(names))
+
+    ours, theirs = pipelines.rounds(changes)
+    pipelines.compare(names)
+    yield against(f"{num:,} changes of 7 tables", ours, theirs, "at most 1.2", pipelines)
+    pipelines.profile()
+
+
+def one_change(folder: Path, is_quick: bool) -> Iterator[Figure]:
+    pipelines = Pipelines(Feed(folder / "project"))
+    names = pipelines.add_tables("small", 4)
+    for name in names:
+        pipelines.feed.insert(name, NUM_ROWS)
+    pipelines.both(pipelines.feed.deliver())
+    ours, theirs = pipelines.rounds(lambda: pipelines.feed.change(names[0], 1), 5)
+    pipelines.compare(names)
+    spark, appends = pipelines.spark, []
+    spark.sql("create table hand.appended (id bigint, name string) using delta")
+    for number in range(2 * (NUM_WARM + NUM_ROUNDS)):
+        started = time.perf_counter()
+        spark.sql(f"insert into hand.appended values ({number}, 'one')")
+        appends.append(time.perf_counter() - started)
+    two = median(first + second for first, second in zip(appends[2 * NUM_WARM :: 2], appends[2 * NUM_WARM + 1 :: 2]))
+    what = f"{WHOLE}: one changed row of 4 tables"
+    yield Figure(what, "3 seconds", ours["all"] / 3, "at most 1", shown(ours, pipelines))
+    yield Figure(what, "two appends of Spark", ours["all"] / two, "", f"{two:.2f} s for two appends of a row")
+    yield Figure(what, BY_HAND, ours["all"] / theirs, "", f"by hand {theirs:.1f} s")
+    pipelines.profile()
+
+
+def hundred_tables(folder: Path, is_quick: bool) -> Iterator[Figure]:
+    pipelines, num = Pipelines(Feed(folder / "project")), 8 if is_quick else 100
+    warm = pipelines.add_tables("warm", 4)
+    for _ in range(1 + NUM_WARM):
+        for name in warm:
+            pipelines.feed.insert(name, 2)
+        pipelines.both(pipelines.feed.deliver())
+    names = pipelines.add_tables("small", num)
+    for name in names:
+        pipelines.feed.insert(name, 20)
+    ours, theirs = pipelines.both(pipelines.feed.deliver())
+    yield against(f"the first of {num} new tables", ours, theirs, "at most 1.5", pipelines)
+    pipelines.profile()
+
+    def changes() -> None:
+        for name in names:
+            pipelines.feed.change(name, 2)
+
+    ours, theirs = pipelines.rounds(changes, 1)
+    pipelines.compare([*warm, *names])
+    yield against(f"2 changes of each of {num} tables", ours, theirs, "at most 1.2", pipelines)
+    pipelines.profile()
+
+
+def few_of_many(folder: Path, is_quick: bool) -> Iterator[Figure]:
+    """What did not change is not touched by hand either, so its tables have only those that change."""
+    pipelines, num, num_changed = Pipelines(Feed(folder / "project")), *((16, 4) if is_quick else (500, 20))
+    names = pipelines.add_tables("small", num)
+    changed = names[: num // 2 : num // 2 // num_changed]
+    for name in changed:
+        pipelines.feed.insert(name, 20)
+    pipelines.both(pipelines.feed.deliver())
+    for name in set(names) - set(changed):
+        pipelines.feed.insert(name, 1)
+    pipelines.feed.deliver()
+    first = pipelines.inlet()
+
+    def changes() -> None:
+        for name in changed:
+            pipelines.feed.change(name, 2)
+
+    ours, theirs = pipelines.rounds(changes, 1)
+    pipelines.compare(changed)
+    figure = against(f"{len(changed)} of {num} tables changed", ours, theirs, "at most 1.2", pipelines)
+    yield dataclasses.replace(figure, measured=f"{figure.measured}; {num} new tables took {first['all']:.0f} s")
+    pipelines.profile()
+
+
+def from_the_shell(folder: Path, is_quick: bool) -> Iterator[Figure]:
+    """New processes: a run of one changed row, an empty session with the same settings, and a count."""
+    feed, names = Feed(folder / "project"), [f"small{n}" for n in range(4)]
+    feed.add_tables(names)
+    for name in names:
+        feed.insert(name, NUM_ROWS)
+    inlet, taken = [sys.executable, "-m", "inlet.cli"], []
+    given = ["--project", str(feed.root)]
+    empty = [sys.executable, "-m", "tests.bench.empty_session", str(feed.root / "lakehouse")]
+    feed.deliver()
+    seconds_of([*inlet, "run", *given])
+    for _ in range(1 if is_quick else NUM_ROUNDS):
+        feed.change(names[0], 1)
+        feed.deliver()
+        whole = seconds_of([*inlet, "run", *given])
+        counted = seconds_of([*inlet, "sql", f"select count(*) from public.{names[0]}", *given])
+        taken.append((whole, seconds_of(empty), counted, steps_of_last_run(feed.root)))
+    whole, session, counted = (median(one[n] for one in taken) for n in range(3))
+    steps = {name: median(one[3].get(name, 0) for one in taken) for name in ("spark", *STEPS)}
+    words = f"{whole:.1f} s: " + ", ".join(f"{name} {seconds:.1f}" for name, seconds in steps.items())
+    words += f", other {whole - sum(steps.values()):.1f}; `inlet sql` of a count {counted:.1f} s"
+    what = "one changed row of 4 tables, from the shell"
+    yield Figure(what, "20 seconds", whole / 20, "at most 1", words)
+    yield Figure(what, "an empty session's start", whole / session, "", f"{session:.1f} s")
+    yield Figure("`inlet sql` of a count", "an empty session's start", counted / session, "", f"{counted:.1f} s")
+
+
+def seconds_of(command: list[str]) -> float:
+    started = time.perf_counter()
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr[-4000:]
+    return time.perf_counter() - started
+
+
+def steps_of_last_run(root: Path) -> dict[str, float]:
+    from inlet.commands import runs
+
+    [last] = runs.last(config.load(root), 1)
+    steps: dict[str, float] = {}
+    for step in last["steps"]:
+        steps[step["step"]] = steps.get(step["step"], 0) + step["seconds"]
+    return steps
+
+
+PIECES = {
+    "one change": one_change,
+    "from the shell": from_the_shell,
+    "micro-batch": micro_batch,
+    "100 tables": hundred_tables,
+    "500 tables": few_of_many,
+    "many batches": many_batches.measure,
+}
+
+
+def measure(piece: str) -> Callable[..., Iterator[Figure]]:
+    """A piece as a part of the bench, in a process of its own."""
+
+    def measured(spark, folder: Path, lakehouse: str, is_quick: bool) -> Iterator[Figure]:
+        folder.mkdir(parents=True)
+        command = [sys.executable, "-m", "tests.bench.runs", piece, str(folder), *["--quick"] * is_quick]
+        path = folder / "errors.log"
+        with path.open("w") as errors:
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=ROOT)
+            for line in process.stdout or ():
+                yield Figure(**json.loads(line))
+        assert process.wait() == 0, path.read_text()[-4000:]
+
+    return measured
+
+
+PARTS = {f"runs: {piece}": measure(piece) for piece in PIECES}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("piece", choices=list(PIECES))
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--quick", action="store_true")
+    given = parser.parse_args()
+    os.environ["INLET_MASTER"] = MASTER
+    for figure in PIECES[given.piece](given.folder, given.quick):
+        print(json.dumps(dataclasses.asdict(figure)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
