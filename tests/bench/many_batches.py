@@ -16,15 +16,14 @@ from statistics import median
 from inlet import lake
 from tests.bench.feed import Feed
 from tests.bench.figure import Figure
+from tests.bench.pipelines import STEPS, Pipelines, shown
 
 NUM_BATCHES, NUM_TABLES, NUM_ROWS = 2_000, 4, 200
 NUM_WARM, NUM_COMPARED, FIRST = 5, 10, 10  # the batches that are compared: from FIRST on, and the last ones
-STEPS = ("all", "bronze", "silver", "gold", "publish", "checks")
+COMPARED = ("all", *STEPS)
 
 
 def measure(folder: Path, is_quick: bool) -> Iterator[Figure]:
-    from tests.bench.runs import Pipelines, shown
-
     num = 25 if is_quick else int(os.environ.get("INLET_BENCH_BATCHES", NUM_BATCHES))
     noted, kept = folder / "batches.jsonl", folder / "feed.pickle"
     done = [json.loads(line) for line in noted.read_text().splitlines()] if noted.exists() else []
@@ -54,9 +53,9 @@ def measure(folder: Path, is_quick: bool) -> Iterator[Figure]:
         }
     warm = [batch for batch in done[FIRST:] if batch["is_warm"]]
     young, old = (
-        {s: median(b[s] for b in some) for s in STEPS} for some in (warm[:NUM_COMPARED], warm[-NUM_COMPARED:])
+        {s: median(b[s] for b in some) for s in COMPARED} for some in (warm[:NUM_COMPARED], warm[-NUM_COMPARED:])
     )
-    for step in STEPS:
+    for step in COMPARED:
         what = f"the last {NUM_COMPARED} of {len(done):,} batches of one changed row: {step}"
         words = f"{young[step]:.2f} and {old[step]:.2f} s" + (f"; {shown(old)}" if step == "all" else "")
         yield Figure(what, f"batches {FIRST} to {FIRST + NUM_COMPARED}", old[step] / young[step], "at most 1.2", words)
