@@ -16,6 +16,7 @@ from deltalake import write_deltalake
 from inlet import lake
 from inlet.commands import run as running
 from inlet.commands.status import status
+from inlet.errors import InletError
 from inlet.lake import snapshots
 from tests import lakes, projects
 
@@ -165,3 +166,32 @@ def test_rows_that_are_added_while_another_process_writes_are_there_once(project
             project.lakehouse_path(), "silver.batches", [lakes.batch(4, "depot", lakes.seq(4))], None, "app", 4
         )
     assert rows_of(project)["silver.batches"] == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    "properties",
+    ["delta.enableDeletionVectors = true", "delta.columnMapping.mode = 'name'"],
+    ids=["vectors", "mapping"],
+)
+def test_features_that_another_spark_turns_on_are_read_right_or_refused(spark, lakehouse, properties):
+    """Rows that a deletion vector marks are gone, a column that is mapped has its values."""
+
+    def added(number: int) -> list[dict]:
+        return [{"source": f"s{number}", "batch_id": number, "why": "", "stopped_at": lakes.BEGAN}]
+
+    spark.sql("truncate table silver.stopped")
+    lake.add_rows(lakehouse, "silver.stopped", [row for number in (1, 2, 3) for row in added(number)])
+    assert len(lake.peek(lakehouse, "silver.stopped", ["source"])) == 3
+    spark.sql(f"alter table silver.stopped set tblproperties ({properties})")
+    spark.sql("delete from silver.stopped where batch_id = 1")
+    try:
+        lake.add_rows(lakehouse, "silver.stopped", added(4))
+        numbers = [2, 3, 4]
+    except InletError:
+        numbers = [2, 3]
+    assert sorted(row.batch_id for row in spark.table("silver.stopped").collect()) == numbers
+    try:
+        rows = lake.peek(lakehouse, "silver.stopped", ["source", "batch_id"], "order by batch_id")
+    except deltalake.exceptions.DeltaError:
+        return
+    assert rows == [{"source": f"s{number}", "batch_id": number} for number in numbers]

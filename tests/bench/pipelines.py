@@ -17,7 +17,8 @@ from tests.bench.feed import NAMES, Feed
 from tests.bench.messages import COLUMNS
 from tests.bench.statements import Statements
 
-NUM_ROUNDS, NUM_WARM = 5, 2  # rounds whose median counts, after those that only warm up
+NUM_ROUNDS = int(os.environ.get("INLET_BENCH_ROUNDS", 5))  # whose median counts
+NUM_WARM = 2  # rounds before them that only warm up
 STEPS = ("bronze", "silver", "gold", "publish", "checks")
 
 

@@ -4,7 +4,8 @@ each piece. Each piece has a process and a lakehouse of its own: `python -m test
 `python -m tests.bench.runs micro-batch FOLDER`.
 
 Of the hand-written pipeline nothing runs side by side; it keeps no log of changes by table, no checks' results and no
-published point. With INLET_BENCH_PROFILE a piece prints what its last run asked of Spark.
+published point. With INLET_BENCH_PROFILE a piece prints what its last run asked of Spark; INLET_BENCH_TABLES and
+INLET_BENCH_ROUNDS make less of it.
 """
 
 import argparse
@@ -27,6 +28,8 @@ from tests.bench.pipelines import NUM_ROUNDS, NUM_WARM, STEPS, Pipelines, shown
 
 ROOT = Path(__file__).resolve().parents[2]
 MASTER = "local[2]"
+NUM_TABLES = int(os.environ.get("INLET_BENCH_TABLES", 100))  # new ones, of which each changes
+NUM_MANY, NUM_CHANGED = 500, 20  # tables, and those of them that change
 NUM_ROWS = 200  # of a small table before its first batch of changes
 WHOLE = "a run, bytes to published views"
 BY_HAND = "the hand-written pipeline"
@@ -77,7 +80,7 @@ def one_change(folder: Path, is_quick: bool) -> Iterator[Figure]:
 
 
 def hundred_tables(folder: Path, is_quick: bool) -> Iterator[Figure]:
-    pipelines, num = Pipelines(Feed(folder / "project")), 8 if is_quick else 100
+    pipelines, num = Pipelines(Feed(folder / "project")), 8 if is_quick else NUM_TABLES
     warm = pipelines.add_tables("warm", 4)
     for _ in range(1 + NUM_WARM):
         for name in warm:
@@ -102,7 +105,10 @@ def hundred_tables(folder: Path, is_quick: bool) -> Iterator[Figure]:
 
 def few_of_many(folder: Path, is_quick: bool) -> Iterator[Figure]:
     """What did not change is not touched by hand either, so its tables have only those that change."""
-    pipelines, num, num_changed = Pipelines(Feed(folder / "project")), *((16, 4) if is_quick else (500, 20))
+    pipelines, num, num_changed = (
+        Pipelines(Feed(folder / "project")),
+        *((16, 4) if is_quick else (NUM_MANY, NUM_CHANGED)),
+    )
     names = pipelines.add_tables("small", num)
     changed = names[: num // 2 : num // 2 // num_changed]
     for name in changed:
