@@ -64,7 +64,8 @@ def write(batch: Batch, files: Sequence[Reading]) -> set[str]:
 def _is_plain(batch: Batch, name: str, files: list[Reading]) -> bool:
     source = batch.project.sources[name]
     codec = CODECS[source.codec]
-    is_asked = source.brings_messages or not offers(codec, "decode_message")  # whether a place is known by IDENTITY
+    by_place = offers(codec, "decode_message") and offers(codec, "COLUMNS")  # names tell the places of its files
+    is_asked = source.brings_messages or not by_place
     return (
         all(row.cause == PLANNED and not row["problem"] for row in files)
         and not (is_asked and getattr(codec, "IDENTITY", None))
