@@ -28,6 +28,7 @@ class Pipelines:
     def __init__(self, feed: Feed):
         from inlet.lake.spark import session
 
+        feed.add_tables([])  # the project comes before its lakehouse
         self.feed, self.lakehouse = feed, str(feed.root / "lakehouse")
         self.spark = session(self.lakehouse, app="inlet-bench")
         self.by_hand = HandWritten(self.spark, self.lakehouse, COLUMNS)
