@@ -26,7 +26,6 @@ class Catalog:
         self.views: dict[str, dict[str, str]] = {}
         self.number, self.sent = 0, []
         self.catalog = SimpleNamespace(tableExists=self.views.__contains__)
-        self.conf = SimpleNamespace(get=lambda *_: None, set=lambda *_: None, unset=lambda *_: None)
 
     def sql(self, text: str):
         verb, name = re.match(

@@ -192,6 +192,7 @@ class SmallBatches:
 
     def _keep(self, what: str, name: str, rows: pa.Table) -> str:
         view = _view(what, name)
+        rows = rows if len(rows) else rows.schema.empty_table()  # PySpark needs a piece of each column
         self.spark.createDataFrame(rows).createOrReplaceTempView(view)
         self.views.add(view)
         return view

@@ -23,7 +23,7 @@ from inlet import lake
 from inlet.config import Project
 from inlet.gold.build import steps
 from inlet.lake.delta_log import UPKEEP
-from inlet.lake.spark import side_by_side, small_query_settings
+from inlet.lake.spark import side_by_side
 from inlet.publish import at_checkpoints, checkpoints, fixed_views, kept_versions, late, views
 from inlet.publish.hold import freeze, holds_of, last_before
 from inlet.publish.point import EVENTS, Point, commit, log, newest, published
@@ -73,8 +73,7 @@ def run(
             for step in ("before_after", "past")[: len(steps(table))]
         }
         moving += views.moving(table, last, point, needs_old)
-    with small_query_settings(spark, is_small=True):  # Spark reads no rows here, but the logs of the versions
-        side_by_side(partial(views.write, spark), moving)
+    side_by_side(partial(views.write, spark), moving)
     new = [table for table in moved if table.key and not views.is_made(table.name, last, point)]
     for statements in zip(*(fixed_views.statements(table, point) for table in new)):
         side_by_side(spark.sql, chain.from_iterable(statements))
