@@ -141,7 +141,8 @@ def _answer(tables: "dict[str, deltalake.DeltaTable]", query: str) -> "pa.Table"
     for name, table in tables.items():
         builder.register(name, table)
     rows = pa.table(builder.execute(query).read_all())
-    return rows.cast(pa.schema([pa.field(f.name, _plain(f.type)) for f in rows.schema]))
+    schema = pa.schema([pa.field(f.name, _plain(f.type)) for f in rows.schema])
+    return rows.cast(schema) if len(rows) else schema.empty_table()  # PySpark needs a piece of each column
 
 
 def _types(table) -> dict[str, str]:
