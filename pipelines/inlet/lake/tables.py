@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from inlet import change, unit
-from inlet.errors import EnvironmentLacks
+from inlet.errors import EnvironmentLacks, TryAgain
 from inlet.lake import place, reads
 from inlet.lake.compaction import keep_short
 from inlet.sql import literal
@@ -70,7 +70,7 @@ def add_rows(lakehouse: str, name: str, rows: list[dict], columns=None, app_id: 
     an app_id once, as `append`. The table is created where it does not exist. A column that a row lacks is null.
 
     In: the columns of a table that unit.py and change.py do not declare. Raises: EnvironmentLacks where it cannot be
-    written, ConfigError where the lakehouse is a copy.
+    written, TryAgain where another process has written it meanwhile, ConfigError where the lakehouse is a copy.
     """
     import pyarrow as pa
 
@@ -93,6 +93,8 @@ def add_arrow(lakehouse: str, name: str, rows: "pyarrow.Table", app_id: str = ""
             if last is not None and last >= version:
                 return
         deltalake.write_deltalake(path, rows, mode="append", configuration=PROPERTIES, commit_properties=once)
+    except deltalake.exceptions.CommitFailedError as error:
+        raise TryAgain(f"{name} was written by another process: {error}", "Run again when that has ended") from error
     except (OSError, deltalake.exceptions.DeltaError) as error:
         raise EnvironmentLacks(
             f"{name} of {lakehouse} cannot be written: {error}", "Give this user the right to write it"
