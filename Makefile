@@ -55,7 +55,7 @@ $(READY): requirements.lock pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing the locked packages into $(VENV) (a minute or two the first time) ..."
 	@if $(PIP) install -q "$$(grep ^uv== requirements.lock)" 2>$(VENV)/.no_uv; then \
-	  $(BIN)/uv pip sync -q -p $(BIN)/python requirements.lock && \
+	  $(BIN)/uv pip sync -q --compile-bytecode -p $(BIN)/python requirements.lock && \
 	  $(BIN)/uv pip install -q -p $(BIN)/python --no-deps --no-build-isolation -e .; \
 	else \
 	  echo "uv cannot be had, pip takes its place and longer: $$(tail -1 $(VENV)/.no_uv)"; \

@@ -65,7 +65,8 @@ def silver(spark):
             values ({batch_id}, 'checked', {total}, {len(changes)}, 0, 0, {num_rejected}, 10, 10, 0, 0, 0)""")
 
     yield add
-    for table in ("silver.changes", "silver.batches", "silver.rejects", "bronze.blocks"):
+    of_silver = ("silver.changes", "silver.batches", "silver.rejects", "silver.control_events")
+    for table in (*of_silver, "bronze.blocks", "bronze.messages", "bronze.files"):
         spark.sql(f"delete from {table} where batch_id >= {EARLIER}")
     spark.sql(f"delete from silver.closed_rejects where rejected_in >= {EARLIER}")
 
@@ -377,7 +378,105 @@ def test_tables_of_a_step_are_asked_in_one_statement_of_rows_read_without_spark(
     assert len(statements) == 1 and "gold." not in statements[0]
     silver(GOOD)
     checks.check(project, spark, "silver", [BATCH])
-    assert len(statements) == 2 and "rejects" not in statements[1]  # no file of them can hold a row of the batch
+    assert len(statements) == 2 and "silver." not in statements[1]
+    assert (
+        "change_oper" in statements[1] and "resolved_by" not in statements[1]
+    )  # no file can hold a reject of the batch
+
+
+@pytest.fixture
+def bronze(spark, silver):
+    """Rows of two batches in the tables of bronze, some of which break each rule."""
+    sha256 = "0" * 64
+    for batch_id in (EARLIER, BATCH):
+        spark.sql(f"""insert into bronze.blocks (batch_id, source, unit_id, path, sha256, size_bytes, bytes)
+            values ({batch_id}, 's', 'a', 'p', '{sha256}', 1, X'00'), ({batch_id}, 's', 'a', null, 'no', 0, null)""")
+        spark.sql(f"""insert into bronze.messages
+                (batch_id, source, unit_id, topic, `partition`, `offset`, value, sha256, size_bytes)
+            values ({batch_id}, 's', 'm', 't', 0, 1, X'7b7d', '{sha256}', 2),
+                   ({batch_id}, 's', 'n', 't', 0, 2, null, null, 0),
+                   ({batch_id}, 's', 'o', 't', 0, 3, X'', null, 0),
+                   ({batch_id}, 's', 'o', 't', null, -1, null, 'F', null)""")
+        spark.sql(f"""insert into bronze.files (batch_id, source, path, ofs_start, ofs_end, problem)
+            values ({batch_id}, 's', 'p', 0, 1, null), ({batch_id}, 's', 'q', 0, 1, 'unreadable')""")
+
+
+@pytest.mark.smoke
+def test_rows_of_a_batch_are_the_same_read_without_spark(project, spark, silver, bronze):
+    """Every table of bronze and silver, with each column that its suite names; large ones are null or not."""
+    silver([*GOOD, ("004", "UPDATE", None, "null")])
+    silver(GOOD[:1], batch_id=EARLIER)
+    spark.sql(f"""insert into silver.control_events (source, source_table, kind, detail, batch_id)
+        values ('s', 'T', 'table_suspended', 'd', {BATCH}), ('s', 'T', 'full_load', null, {EARLIER})""")
+    compared = {}
+    for step in ("bronze", "silver"):
+        expected = suite.expand(suite.load(project, step), [])
+        suites = rows_to_check.of_tables(project, spark, expected, suite.build(expected), [BATCH])
+        with local_rows.held(project, spark, suites, [BATCH], 1 << 20) as held:
+            for by_spark, local in zip(suites, held, strict=True):
+                if local.rows == by_spark.rows:
+                    continue
+                rows = [one.narrow_rows(spark) for one in (by_spark, local)]
+                columns = sorted(rows[0].columns)
+                assert columns == sorted(rows[1].columns)
+                types, shown = zip(
+                    *((dict(r.dtypes), sorted(map(str, r.select(columns).collect()))) for r in rows), strict=True
+                )
+                assert types[0] == types[1] and shown[0] == shown[1]
+                compared[local.table] = len(shown[0])
+    assert compared == {
+        "bronze.blocks": 2,
+        "bronze.messages": 4,
+        "bronze.files": 2,
+        "silver.changes": 4,
+        "silver.control_events": 1,
+        "silver.batches": 1,
+    }  # the suite of rejects asks for every column, and for other tables
+
+
+def test_a_batch_of_large_files_is_read_by_spark(project, spark, silver, statements, monkeypatch):
+    monkeypatch.setattr(checking, "SMALL_BYTES", 1000)
+    silver(GOOD)
+    checks.check(project, spark, "silver", [BATCH])
+    assert any("from silver.changes" in statement for statement in statements)
+
+
+@pytest.mark.parametrize(
+    "query, is_every",
+    [
+        ("select a, count(*) as n from {batch} where b * 2 > 1 and (c) *3 > 0 having count(*) > 1", False),
+        ("select * from {batch}", True),
+        ("select distinct * from {batch}", True),
+        ("select a, r.* from {batch} r", True),
+        ("select a, * except (b) from {batch}", True),
+        ("select /*+ coalesce(1) */ * from {batch}", True),
+        ("select a from {batch} where hash(*) = 1", True),
+        ("select a from {batch} natural join b", True),
+        ("table {batch}", True),
+        ("from {batch} |> where a > 1", True),
+    ],
+)
+def test_a_query_that_asks_for_every_column_is_known(query, is_every):
+    assert bool(local_rows.EVERY_COLUMN.search(query)) == is_every
+
+
+def test_a_column_at_the_begin_of_a_line_is_named(project):
+    """Its name is not joined with how Python shows the end of a line."""
+    write_suite(
+        project,
+        """
+- table: silver.changes
+  expect: unexpected_rows_expectation
+  kwargs:
+    unexpected_rows_query: "select\nunit_id,\n\tsource from {batch} where\nchange_seq is null"
+  severity: warn
+  why: w
+""",
+    )
+    expected = suite.expand(suite.load(project, "silver"), [])
+    (changes,) = rows_to_check.of_tables(project, None, expected, suite.build(expected), [BATCH])
+    columns = ["change_seq", "operation", "source", "unit_id"]
+    assert rows_to_check.named(columns, [changes]) == ["change_seq", "source", "unit_id"]
 
 
 def both_ways(project, spark, monkeypatch, step, tables=None) -> list[tuple]:
@@ -433,9 +532,9 @@ EDGES = """
 """
 
 
-def test_counting_finds_what_great_expectations_finds_alone(project, spark, silver, gold, monkeypatch):
-    """In silver, where some expectations hold and some do not; in gold, where all hold: what does not is validated by
-    it either way.
+def test_counting_finds_what_great_expectations_finds_alone(project, spark, silver, bronze, gold, monkeypatch):
+    """In bronze and silver, where some expectations hold and some do not; in gold, where all hold: what does not is
+    validated by it either way.
     """
     silver(
         [*GOOD, ("003", "UPDATE", None, None), ("04x", "MERGE", None, '{"PARCEL_ID":2}')], num_records=6, num_rejected=5
@@ -447,7 +546,7 @@ def test_counting_finds_what_great_expectations_finds_alone(project, spark, silv
     )
     path = project.root / "expectations" / "silver.yml"
     path.write_text(path.read_text() + EDGES)
-    for step, tables, num_failed in (("silver", None, 9), ("gold", ["parcels"], 0)):
+    for step, tables, num_failed in (("bronze", None, 7), ("silver", None, 9), ("gold", ["parcels"], 0)):
         counted, alone = both_ways(project, spark, monkeypatch, step, tables)
         assert counted == alone and sum(not r.success for r in counted[0]) == num_failed
 

@@ -54,7 +54,7 @@ def test_versions_have_the_times_of_their_changes_and_pos_alone_orders_them(spar
     for database in ("public", "gg_pin"):
         found = spark.sql(history.replace("public", database)).collect()
         assert [(*row[:2], *map(_utc, row[2:])) for row in found] == expected
-    pins.unpin(spark, "gg_pin")
+    pins.unpin(project, spark, "gg_pin")
     shown = show.show(project, project.tables["GG.ITEMS"], "history")
     columns = [shown.columns.index(name) for name in ("item_id", "name", "valid_from", "valid_to")]
     assert [tuple(row[n] for n in columns) for row in shown.rows] == expected

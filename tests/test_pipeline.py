@@ -641,4 +641,4 @@ def test_checkpoints_are_listed_and_named_in_pins_and_without_spark_too(spark, r
         with pytest.raises(Exception, match=f"is called YEAR_END; {database}._checkpoints has them"):
             spark.sql("select * from sim_parts_at_checkpoint('YEAR_END')").collect()
     spark.sql("use default")
-    pins.unpin(spark, "pinned_parts")
+    pins.unpin(ran.project, spark, "pinned_parts")

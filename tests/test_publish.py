@@ -682,15 +682,15 @@ def test_a_pin_shows_all_tables_at_one_point_for_good(spark, here):
         with pytest.raises(ConfigError, match=said):
             pins.pin(here, spark, wrong[0], pins.find(here, *wrong))
     for name in pins.pinned(spark):
-        pins.unpin(spark, name)
+        pins.unpin(here, spark, name)
     assert pins.pinned(spark) == {} and not spark.catalog.databaseExists("month_end")
     with pytest.raises(ConfigError, match="is no pin"):
-        pins.unpin(spark, "month_end")
+        pins.unpin(here, spark, "month_end")
 
 
 def test_gold_published_stays_few_files_and_keeps_every_point(spark, here, monkeypatch):
     before, num_points = point_of.published(here, spark), spark.sql("select count(*) from gold.published").first()[0]
-    monkeypatch.setattr(lake.tables, "NUM_FILES", 1)
+    monkeypatch.setattr(lake.compaction, "NUM_FILES", 1)
     bring(spark, here, by_table(pair(95, "G")))
     assert spark.sql("describe detail gold.published").first().numFiles == 1
     assert spark.sql("select count(*) from gold.published").first()[0] == num_points + 1
@@ -728,7 +728,7 @@ def test_the_views_of_a_wide_table_of_many_sources_fit_the_text_that_hives_own_c
         )
         for number in (1, 2)
     )
-    bodies = [view.body for view in views.moving(table, last, point, is_old_needed=True, is_old_log_needed=True)]
+    bodies = [view.body for view in views.moving(table, last, point, {"before_after": True, "past": True})]
     bodies += [text.partition("\nas\n")[2] for text in fixed_views.statements(table, point)[0]]
     assert len(bodies) == 4 and max(map(len, bodies)) < 32_700
 

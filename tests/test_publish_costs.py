@@ -9,6 +9,7 @@ import deltalake
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
+from pyspark.errors import AnalysisException
 
 from inlet import publish
 from inlet.publish import hold, live_view
@@ -26,21 +27,29 @@ class Catalog:
         self.number, self.sent = 0, []
         self.catalog = SimpleNamespace(tableExists=self.views.__contains__)
 
-    def table(self, name: str):
-        self.sent.append(f"read {name}")
-        return SimpleNamespace(first=lambda: {"number": self.number})
-
     def sql(self, text: str):
         verb, name = re.match(
-            r"(create or replace function|create table|[a-z ]*view(?: if exists)?|show \w+) (\S+)", text
+            r"(create or replace function|create table|[a-z ]*view(?: if exists)?|(?:show|describe table) \w+) (\S+)",
+            text,
         ).groups()
         self.sent.append(f"{verb} {name.partition('(')[0]}")
+        if verb.startswith(("alter view", "show", "describe")) and name not in self.views:
+            raise AnalysisException(f"{name} does not exist")
         properties = self.views.setdefault(name, {}) if "view" in verb else {}
         properties |= dict(re.findall(r"'(inlet\.[^']+)' = '([^']+)'", text))
         if body := re.search(r" as select (\d+)L as number", text):
             self.number = int(body[1])
-        rows = [SimpleNamespace(key=key, value=value) for key, value in self.views.get(name, {}).items()]
-        return SimpleNamespace(collect=lambda: rows)
+        if verb.startswith("describe"):
+            pieces = ", ".join(f"{key}={value}" for key, value in self.views[name].items())
+            about = {"number": "bigint", "View Text": f"select {self.number}L as number, map() as moved"}
+            about["Table Properties"] = f"[{pieces}]"
+            return rows_of(about, "col_name", "data_type")
+        return rows_of(self.views.get(name, {}), "key", "value")
+
+
+def rows_of(fields: dict[str, str], *names: str):
+    """The answer to a statement, a row for each field."""
+    return SimpleNamespace(collect=lambda: [SimpleNamespace(**dict(zip(names, field))) for field in fields.items()])
 
 
 @pytest.fixture
@@ -109,8 +118,7 @@ def test_a_point_costs_what_changed_and_not_the_number_of_tables(tmp_path, opene
         "alter view public._point",
         *(f"alter view public._{name}__versions_N" for name in CHANGED),
         *(f"alter view public.{name}__before_after" for name in CHANGED),
-        "read public._point",
-        "show tblproperties public._point",
+        "describe table extended public._point",
     ]
     gold_tables = {place for place in costs[0][1] if place.startswith("gold/t")}
     assert gold_tables == {f"gold/{name}__{step}" for name in CHANGED for step in ("before_after", "past", "current")}
@@ -191,6 +199,7 @@ def test_a_batch_alters_one_small_view_of_each_live_view(tmp_path):
     made, spark = lakehouse(tmp_path, 3), Catalog()
     tables = list(made.tables.values())
     live_view.write(made, spark, [(table, 1) for table in tables])
+    views = set(spark.views)
     spark.sent.clear()
     live_view.write(made, spark, [(table, 2) for table in tables[:2]])
     assert sorted(re.sub(r"\d{2,}", "N", text) for text in spark.sent) == [
@@ -199,3 +208,7 @@ def test_a_batch_alters_one_small_view_of_each_live_view(tmp_path):
         "show tblproperties public.t0__live",
         "show tblproperties public.t1__live",
     ]
+    for dropped in views:  # by another process
+        del spark.views[dropped]
+        live_view.write(made, spark, [(table, 3) for table in tables])
+        assert set(spark.views) == views and len(views) == 6

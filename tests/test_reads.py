@@ -9,11 +9,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from inlet import lake
+from inlet.change import Column
 from inlet.commands import run as running
 from inlet.commands.status import status
+from inlet.lake import tables
+from inlet.lake.spark import session
 from tests import lakes, projects
 
 ROOT = Path(__file__).parent.parent
+NEW = Column("added_later", "string", "a column that an earlier Inlet did not have")
 TIMES = [
     datetime(1, 1, 1, tzinfo=UTC),
     datetime(1582, 10, 10, tzinfo=UTC),
@@ -35,6 +39,20 @@ def test_times_of_all_years_are_read_from_the_int96_of_earlier_releases(tmp_path
     found = lake.peek(str(tmp_path), "gold.old", ["at", "after"], "order by at")
     assert [row["at"].replace(tzinfo=UTC) for row in found] == TIMES
     assert [row["after"]["at"].replace(tzinfo=UTC) for row in found] == TIMES
+
+
+def test_files_of_earlier_releases_are_not_written_together_without_spark(tmp_path):
+    """delta-rs would overflow their times outside the years 1677 to 2262."""
+    folder = tmp_path / "gold" / "old"
+    folder.mkdir(parents=True)
+    for number, time in enumerate(TIMES):
+        rows = pa.Table.from_pylist([{"at": time}], pa.schema([("at", pa.timestamp("us", "UTC"))]))
+        pq.write_table(rows, folder / f"{number}.parquet", use_deprecated_int96_timestamps=True, store_schema=False)
+    deltalake.convert_to_deltalake(str(folder))
+    lake.keep_short(str(folder))
+    assert lake.size(str(tmp_path), "gold.old")[0] == len(TIMES)
+    found = lake.peek(str(tmp_path), "gold.old", ["at"], "order by at")
+    assert [row["at"].replace(tzinfo=UTC) for row in found] == TIMES
 
 
 def test_spark_writes_times_that_any_reader_reads(spark, lakehouse):
@@ -68,6 +86,16 @@ def test_spark_reads_and_appends_to_what_was_added_without_it(spark, lakehouse):
         lake.append(spark.table("silver.stopped").limit(1), "silver.stopped", "test", number)
     lake.add_rows(lakehouse, "silver.stopped", stopped(2), app_id="test", version=2)
     assert spark.table("silver.stopped").count() == 3
+
+
+def test_tables_are_created_once_a_process_and_again_where_one_lacks_a_column(spark, lakehouse, monkeypatch):
+    created = []
+    monkeypatch.setattr(tables, "create", lambda *of: created.append(of))
+    session(lakehouse)
+    assert not created
+    monkeypatch.setitem(tables.change.TABLES, "silver.stopped", (*tables.change.TABLES["silver.stopped"], NEW))
+    session(lakehouse)
+    assert len(created) == 1
 
 
 def test_a_table_is_opened_once_and_asked_once_until_it_is_written(tmp_path, monkeypatch):

@@ -135,21 +135,34 @@ def test_a_table_whose_rows_are_many_or_not_counted_is_not_written_whole(project
     assert is_whole == (statistics == '{"numRecords":200000}')
 
 
-def test_a_commit_of_another_process_is_not_written_over(project, monkeypatch):
+@pytest.mark.parametrize("does", ["append", "compact"])
+@pytest.mark.parametrize(
+    "place", ["snapshots.answer", "deltalake.write_deltalake"]
+)  # after the read, before the commit
+def test_a_commit_of_another_process_is_not_written_over(project, monkeypatch, place, does):
+    """delta-rs would write over the files that it has read, and leave what a compaction made of the same rows."""
+    foreign = {"source": "a", "_n": 9, "NAME": "foreign", "valid_from_seq": "1"}
     make(project, "items__current", table_of(COLUMNS, {"source": "a", "_n": 1, "NAME": "old", "valid_from_seq": "1"}))
+    current = project.lakehouse_path("gold", "items__current")
+    deltalake.write_deltalake(current, table_of(COLUMNS, foreign | {"_n": 8}), mode="append")
     make(project, "items__folded", table_of(STAGED))
     batch = writer(project, table_of(STAGED, {"source": "a", "_n": 2, "valid_from_seq": "2", "_is_last": True}))
     batch.stage("items", "")
-    answer = small_batches.snapshots.answer
+    module, name = place.split(".")
+    work, write = getattr(getattr(small_batches, module), name), deltalake.write_deltalake
 
-    def answered(*asked):
-        lakes_rows = table_of(COLUMNS, {"source": "a", "_n": 9, "NAME": "foreign", "valid_from_seq": "1"})
-        deltalake.write_deltalake(project.lakehouse_path("gold", "items__current"), lakes_rows, mode="append")
-        return answer(*asked)
+    def worked(*given, **named):
+        if does == "append":
+            write(current, table_of(COLUMNS, foreign), mode="append")
+        else:
+            deltalake.DeltaTable(current).optimize.compact()
+        return work(*given, **named)
 
-    monkeypatch.setattr(small_batches.snapshots, "answer", answered)
+    monkeypatch.setattr(getattr(small_batches, module), name, worked)
     with pytest.raises(TryAgain):
         batch.replace_current("items", list(COLUMNS), ["source", "_n"], OUR)
+    rows = lake.peek(project.lakehouse_path(), "gold.items__current", ['"_n"'], 'order by "_n"')
+    assert [row["_n"] for row in rows] == ([1, 8, 9] if does == "append" else [1, 8])
 
 
 def test_an_image_with_other_members_than_the_table_is_refused(project):

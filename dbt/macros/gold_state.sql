@@ -1,8 +1,9 @@
 {# The ledger and gold.applied, for all tables (or those a run of Inlet wants), once a run. Out: {whole: {(SCHEMA.TABLE,
    source): last batch that has the table}, applied: {(table, source): {batch_id, change_seq}}, staged: {table: is there
    a batch to commit}, kept: the format of tables that do not outlive a batch, small: {table that is
-   written without Spark: what its state is (inlet.gold.small_batches)}}. A run of dbt has one `graph`, so the
-   state is kept there, under the run's id; `reload_state` asks again for one table. #}
+   written without Spark: what its state is (inlet.gold.small_batches)}, existing: {table: its tables in gold, where
+   these are all}}. A run of dbt has one `graph`, so the state is kept there, under the run's id; `reload_state` asks
+   again for one table. #}
 {% macro gold_state() -%}
   {%- set state = graph.get('inlet_state', {}) -%}
   {%- if state.get('invocation_id') != invocation_id -%}
@@ -22,7 +23,8 @@ from {{ source('gold_state', 'applied') }} group by source, table_name
       {%- endfor -%}
     {%- endif -%}
     {%- set state = {'invocation_id': invocation_id, 'whole': {}, 'applied': {}, 'staged': {},
-                  'kept': from_inlet.get('kept', 'delta'), 'small': from_inlet.get('small', {})} -%}
+                  'kept': from_inlet.get('kept', 'delta'), 'small': from_inlet.get('small', {}),
+                  'existing': from_inlet.get('existing', {})} -%}
     {%- for name, new in state.small.items() if not new.is_staged -%}
       {%- do state.staged.update({name: false}) -%}
     {%- endfor -%}

@@ -1,4 +1,9 @@
-{# Names of the tables in gold that belong to one table: which steps have run before. -#}
+{# Names of the tables in gold that belong to one table: which steps have run before. `inlet` says them where all
+   exist, so that this run makes none. -#}
 {% macro gold_tables(name) -%}
-  {{ return(run_query("show tables in gold like '" ~ name ~ "__*'").columns['tableName'].values() | list) }}
+  {%- set existing = gold_state().existing.get(name) -%}
+  {%- if not existing -%}
+    {%- set existing = run_query("show tables in gold like '" ~ name ~ "__*'").columns['tableName'].values() | list -%}
+  {%- endif -%}
+  {{ return(existing) }}
 {%- endmacro %}

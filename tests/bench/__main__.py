@@ -2,13 +2,14 @@
 
 Absolute times of a busy machine mean little; each figure is a ratio between two things done one after the other here,
 best of a few rounds. `--quick` runs everything small to see that it works, and writes nothing; `--only PART` writes the
-rows of that part, each with its date; with INLET_BENCH_LARGE set, gold has tables of 2 and 16 million rows instead of
-250,000 and 2 million.
+rows of that part, each with its date; `--only runs` those of `runs: micro-batch` and all others of that name; with
+INLET_BENCH_LARGE set, gold has tables of 2 and 16 million rows instead of 250,000 and 2 million.
 """
 
 import argparse
 import os
 import platform
+import re
 import subprocess
 import sys
 import tempfile
@@ -29,6 +30,7 @@ from tests.bench import (
     messages,
     old_lakehouse,
     operations,
+    runs,
     texts,
     trails,
     wide,
@@ -52,14 +54,17 @@ PARTS = {
     "wide tables": wide.measure,
     "empty run": empty_run.measure,
     "old lakehouse": old_lakehouse.measure,
+    **runs.PARTS,
 }
+HOURS = ("runs: many batches",)  # what takes hours is asked for by its name
+GROUPS = sorted({name.partition(": ")[0] for name in PARTS if ": " in name})
 out = Console(highlight=False, width=160)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--only", choices=list(PARTS))
+    parser.add_argument("--only", choices=[*PARTS, *GROUPS])
     said = parser.parse_args()
     from inlet.lake.spark import session
 
@@ -70,13 +75,17 @@ def main() -> None:
         avro_messages.bring_jars()
     with tempfile.TemporaryDirectory() as folder:
         lakehouse = f"{folder}/lakehouse"
-        spark = session(lakehouse, app="inlet-bench")
-        for name, measure in PARTS.items():
-            if said.only in (None, name):
-                out.print(f"[bold]{name}[/]")
-                for figure in measure(spark, Path(folder) / name.replace(" ", "_"), lakehouse, said.quick):
-                    out.print("  " + figure.line())
-                    lines.append(figure.row())
+        chosen = {
+            name: measure
+            for name, measure in PARTS.items()
+            if said.only in (name, name.partition(": ")[0]) or said.only is None and name not in HOURS
+        }
+        spark = None if chosen.keys() <= runs.PARTS.keys() else session(lakehouse, app="inlet-bench")
+        for name, measure in chosen.items():
+            out.print(f"[bold]{name}[/]")
+            for figure in measure(spark, Path(folder) / re.sub(r"\W+", "_", name), lakehouse, said.quick):
+                out.print("  " + figure.line())
+                lines.append(figure.row())
     if said.quick:
         return
     written, _, said_by_hand = PAGE.read_text().partition(BY_HAND)

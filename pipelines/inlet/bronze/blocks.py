@@ -25,6 +25,7 @@ from inlet.source import ROW_TRANSPORTS, Source
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+HEAD = ["unit_id", "source", "path", "file_offset", "size_bytes", "num_records", "context", "batch_id"]
 LEN_DELIVERED = 64 << 20  # of a row of bronze.delivered
 
 
@@ -130,14 +131,19 @@ def read(project: Project, spark: "SparkSession", files: list[dict]):
     In: rows of bronze.files that are planned.
     """
     codecs = {row["source"]: CODECS[project.sources[row["source"]].codec] for row in files}
+    return _read(spark, files, unit.BLOCKS, lambda row: _units(project, row, codecs[row["source"]]))
 
-    def units(row: dict) -> Iterator[dict]:
-        has_rows = _has_rows(project, row)
-        found = parquet_rows.units_of(project, row) if has_rows else units_of(project, row, codecs[row["source"]])
-        suffix = f"~{row['batch_id']}" if row["cause"] == REREAD else ""
-        return (unit | {"unit_id": unit["unit_id"] + suffix} for unit in found)
 
-    return _read(spark, files, unit.BLOCKS, units)
+def rows_of(project: Project, files: list[dict]) -> list[dict]:
+    """The same rows as dicts. Raises: InletError where a file is not what its plan says."""
+    planned = (json.loads(json.dumps(row, default=str)) for row in files)
+    return [block for row in planned for block in _units(project, row, CODECS[project.sources[row["source"]].codec])]
+
+
+def _units(project: Project, row: dict, codec) -> Iterator[dict]:
+    found = parquet_rows.units_of(project, row) if _has_rows(project, row) else units_of(project, row, codec)
+    suffix = f"~{row['batch_id']}" if row["cause"] == REREAD else ""
+    return (unit | {"unit_id": unit["unit_id"] + suffix} for unit in found)
 
 
 def read_delivered(project: Project, spark: "SparkSession", files: list[dict]):
@@ -220,6 +226,14 @@ def row_of(block: FileBlock, planned: dict) -> dict:
         "num_records": block.num_records,
         "bytes": block.data,
     }
+
+
+def stored(project: Project, where: str, *further: str) -> list[dict]:
+    """Blocks of bronze in order, without their bytes, their contexts read. In: SQL for which; further columns. Read
+    without Spark."""
+    rest = f"where {where} order by source, path, file_offset"
+    rows = lake.peek(project.lakehouse_path(), "bronze.blocks", [*HEAD, *further], rest)
+    return [row | {"context": json.loads(row["context"])} for row in rows]
 
 
 class _Limited:

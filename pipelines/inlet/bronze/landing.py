@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from inlet import lake
-from inlet.bronze import blocks, kafka, lookups, messages, ordered
+from inlet.bronze import blocks, kafka, lookups, messages, ordered, small_batches
 from inlet.bronze.files import as_problem, ends_its_reader, first_line, rewritten, why
 from inlet.bronze.guard import Died, apart, said_by_worker
 from inlet.bronze.history import SET_ASIDE
@@ -21,7 +21,7 @@ from inlet.bronze.plan import Plan
 from inlet.bronze.transports import TRANSPORTS
 from inlet.config import Project
 from inlet.errors import ConfigError, EnvironmentLacks, InletError, TryAgain
-from inlet.sql import literal
+from inlet.sql import literal, plain_literal
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -81,7 +81,7 @@ def write_units(project: Project, spark: "SparkSession", new: Plan) -> None:
             )
 
 
-def messages_of(project: Project, spark: "SparkSession", plan: Plan) -> dict[str, int]:
+def messages_of(project: Project, plan: Plan) -> dict[str, int]:
     """How many messages the ranges of a landed batch held, their bytes, and how many offsets had none; nothing where it
     has no ranges. Offsets are without a message where a transaction is marked or rolled back, or a topic compacted.
     """
@@ -96,13 +96,14 @@ def messages_of(project: Project, spark: "SparkSession", plan: Plan) -> dict[str
     ]
     if not ranges:
         return {}
-    among = ", ".join(literal(name) for name in sorted({row["source"] for row in ranges}))
-    num, size = (
-        spark.table("bronze.messages")
-        .where(f"batch_id = {plan.batch_id} and source in ({among})")
-        .selectExpr("count(*)", "coalesce(sum(size_bytes), 0)")
-        .collect()[0]
+    among = ", ".join(plain_literal(name) for name in sorted({row["source"] for row in ranges}))
+    [landed] = lake.peek(
+        project.lakehouse_path(),
+        "bronze.messages",
+        ["count(*) as num", "coalesce(sum(size_bytes), 0) as size"],
+        f"where batch_id = {plan.batch_id} and source in ({among})",
     )
+    num, size = landed["num"], landed["size"]
     return {"messages": num, "bytes": size, "offsets_without_a_message": sum(row["num_units"] for row in ranges) - num}
 
 
@@ -145,14 +146,26 @@ def _after(project: Project, files: list[dict], problems: list[dict]) -> list[di
 
 def _append(project: Project, spark: "SparkSession", has_messages: bool, files: list[dict], batch_id: int) -> None:
     what, read = ("messages", messages.read) if has_messages else ("blocks", blocks.read)
-    if not files:
+    if not files or _append_small(project, has_messages, files, batch_id):
         return
     if not has_messages and (delivered := blocks.read_delivered(project, spark, files)) is not None:
         lake.append(delivered, "bronze.delivered", "inlet-bronze-delivered", batch_id)
     lake.append(read(project, spark, files), f"bronze.{what}", f"inlet-bronze-{what}", batch_id)
     if has_messages:
         own = spark.table("bronze.messages").where(f"batch_id = {batch_id}")
-        lookups.land(project, spark, batch_id, files, own)
+        lookups.land(project, batch_id, files, own)
+
+
+def _append_small(project: Project, has_messages: bool, files: list[dict], batch_id: int) -> bool:
+    """Append the units of a small batch without Spark. Out: False where that was not done."""
+    if not small_batches.is_small(project, files):
+        return False
+    if not has_messages:
+        return small_batches.append_blocks(project, files, batch_id)
+    if messages.may_repeat(project, files) or not small_batches.append_messages(project, files, batch_id):
+        return False
+    lookups.land(project, batch_id, files, None)  # what the files bring; no message of them names more
+    return True
 
 
 def _problem_now(project: Project, row: dict) -> dict | None:

@@ -44,8 +44,8 @@ def timed(message: dict, at: datetime | None) -> dict:
     return message | {"timestamp": at + timedelta(microseconds=message["offset"])}
 
 
-def with_times(project: Project, messages: "DataFrame", sources: list[Source]) -> "DataFrame":
-    """The same of rows of bronze.messages."""
+def of_files(project: Project, sources: list[Source]) -> dict[tuple[str, str], datetime]:
+    """The times of messages by source and path, where they have one of their own file."""
     timing = {
         s.name: s
         for s in sources
@@ -55,7 +55,13 @@ def with_times(project: Project, messages: "DataFrame", sources: list[Source]) -
     for row in (row for source in timing for row in History(project).of_source(source)):
         if row["num_units"]:
             first.setdefault((row["source"], row["path"]), row["modified_at"] and utc(row["modified_at"]))
-    rows = [(*place, at) for place, modified in first.items() if (at := of_file(timing[place[0]], place[1], modified))]
+    times = {place: of_file(timing[place[0]], place[1], modified) for place, modified in first.items()}
+    return {place: at for place, at in times.items() if at}
+
+
+def with_times(project: Project, messages: "DataFrame", sources: list[Source]) -> "DataFrame":
+    """The same of rows of bronze.messages."""
+    rows = [(*place, at) for place, at in of_files(project, sources).items()]
     if not rows:
         return messages
     times = messages.sparkSession.createDataFrame(rows, "source string, path string, load_at timestamp")

@@ -18,7 +18,6 @@ import urllib.parse
 import urllib.request
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from inlet import lake, unit
 from inlet.bronze.files import open_file
@@ -29,9 +28,6 @@ from inlet.config import Project
 from inlet.errors import EnvironmentLacks, Reject, TryAgain
 from inlet.lake.secrets import filled
 from inlet.source import Source
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 log = logging.getLogger(__name__)
 SECONDS = 30  # to wait for an answer
@@ -95,7 +91,7 @@ def newest(project: Project) -> dict[str, int]:
     return found
 
 
-def land(project: Project, spark: "SparkSession", batch_id: int, files: list[dict], messages) -> None:
+def land(project: Project, batch_id: int, files: list[dict], messages) -> None:
     """Keep what the messages of a batch name, once however often it is tried. In: the planned files; the messages, a
     DataFrame of bronze.messages. Raises: TryAgain where an address does not answer.
     """
@@ -116,7 +112,7 @@ def land(project: Project, spark: "SparkSession", batch_id: int, files: list[dic
     _keep(project, batch_id, before, rows, f"inlet-{'bronze' if files else 'replay'}-lookups")
 
 
-def keep_brought(project: Project, spark: "SparkSession", batch_id: int, sources: list[Source], messages) -> None:
+def keep_brought(project: Project, batch_id: int, sources: list[Source], messages) -> None:
     """Keep what messages bring for others; doing it again changes nothing. In: sources of one codec; messages, a
     DataFrame of bronze.messages.
     """

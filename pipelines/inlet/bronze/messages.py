@@ -41,7 +41,7 @@ def read(project: Project, spark: "SparkSession", files: list[dict]):
         "current_timestamp() as landed_at",
     )
     names = [c.name for c in unit.MESSAGES]
-    if not _may_repeat(files, _before(project, files)):
+    if not may_repeat(project, files):
         return found.select(names)
     if not places:
         return _once(spark, found, files[0]["batch_id"]).select(names)
@@ -81,8 +81,9 @@ def _offsets(row: dict) -> dict[str, list]:
     return json.loads(row["context"] or "{}").get("offsets", {})
 
 
-def _may_repeat(files: list[dict], before: list[Reading]) -> bool:
-    """Do the offsets of two files overlap, so that a message may be there twice?"""
+def may_repeat(project: Project, files: list[dict]) -> bool:
+    """True if the offsets of two files overlap, so that a message may be there twice."""
+    before = _before(project, files)
     spans: dict[tuple, list] = {}
     for row in [*files, *(b for b in before if b["batch_id"] < files[0]["batch_id"])]:
         for place, span in _offsets(row).items():

@@ -60,8 +60,18 @@ class TableSuite(NamedTuple):
 
 def named(columns, suites: list[TableSuite]) -> list[str]:
     """Those of the columns that suites name: others are not read. A name that is not one word is taken to be named."""
-    words = set(re.findall(r"\w+", " ".join(str(e.kwargs) for suite in suites for e in suite.expected).lower()))
+    texts = (text for suite in suites for e in suite.expected for text in _texts(e.kwargs))
+    words = set(re.findall(r"\w+", " ".join(texts).lower()))
     return [c for c in columns if c.lower() in words or not re.fullmatch(r"\w+", c)]
+
+
+def _texts(kwargs):
+    """The values of kwargs as text, without the escapes of Python's own form, which would join words."""
+    if isinstance(kwargs, dict | list):
+        for value in kwargs.values() if isinstance(kwargs, dict) else kwargs:
+            yield from _texts(value)
+    else:
+        yield str(kwargs)
 
 
 def of_tables(

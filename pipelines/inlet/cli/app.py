@@ -22,7 +22,7 @@ ProjectDir = Annotated[
     Path, typer.Option("--project", metavar="DIR", help="Project folder (holds pipelines/inlet.yml).")
 ]
 HERE = Path(".")
-LOGGED = ("run", "replay", "verify", "rebuild", "move-load")  # commands that begin a log
+LOGGED = ("run", "replay", "verify", "rebuild", "move-load", "maintain")  # commands that begin a log
 state: dict[str, Any] = {"debug": False, "log": None}  # the log of the command, once it has one
 
 

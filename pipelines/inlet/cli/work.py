@@ -11,7 +11,7 @@ import typer
 from inlet import config
 from inlet.cli.app import HERE, ProjectDir, app, begin_log, out
 from inlet.errors import REJECT_KINDS, ConfigError, InletError, together
-from inlet.log import counted, print_rows
+from inlet.log import counted, json_of, print_rows
 
 
 @app.command()
@@ -282,6 +282,41 @@ def relocate(project: ProjectDir = HERE):
 
 
 @app.command()
+def maintain(
+    project: ProjectDir = HERE,
+    is_dry: Annotated[
+        bool, typer.Option("--dry-run", help="Show what is due and what is kept, and do nothing. Needs no Spark.")
+    ] = False,
+    retain: Annotated[
+        str, typer.Option(metavar="TIME", help="How long files that newer versions lack are kept: 168h, 7d.")
+    ] = "168h",
+    is_json: Annotated[bool, typer.Option("--json", help="As JSON lines, one a table.")] = False,
+):
+    """Write small files together, put large tables in the order of their key, write checkpoints, and remove files that
+    nothing reads. Safe next to readers, and at any time.
+    """
+    from inlet import lake
+    from inlet.commands import maintain as maintaining
+    from inlet.commands import runs
+
+    loaded, hours = config.load(project), maintaining.hours_of(retain)
+    if is_dry:
+        plans = maintaining.plans(loaded, hours)
+    else:
+        log = begin_log()
+        with lake.writing(loaded.lakehouse_path(), tell=log.say) as hold, runs.recorded(loaded, log, "maintain"):
+            plans = maintaining.maintain(loaded, log, hold, hours)
+    rows = [plan.row() for plan in plans]
+    if is_json:
+        for row in rows:
+            print(json_of(row))
+        return
+    print_rows(out, [row for row in rows if row["does"] != "nothing" or row["keeps"]], "due" if is_dry else "done")
+    num_idle = sum(row["does"] == "nothing" and not row["keeps"] for row in rows)
+    out.print(f"{counted(num_idle, 'other table')}: nothing is due, and nothing is kept for a reader")
+
+
+@app.command()
 def catalog(port: Annotated[int, typer.Option(min=1, max=65535, help="On 127.0.0.1.")] = 1527):
     """Serve the catalogs of this machine's lakehouses until Ctrl-C: others ask while a run goes on, where otherwise one
     process at a time can.
@@ -309,6 +344,7 @@ def pin(
     ] = None,
 ):
     """Keep a published point: a database of the same views, which show it for good. `inlet unpin` drops it."""
+    from inlet import lake
     from inlet.lake.spark import session
     from inlet.publish import pins
 
@@ -316,8 +352,11 @@ def pin(
     if database is None:
         print_rows(out, pins.listed(loaded, session(loaded.lakehouse_path())), "pins")
         return
-    found = pins.find(loaded, database, point)
-    tables = pins.pin(loaded, session(loaded.lakehouse_path()), database, found)
+    with lake.writing(loaded.lakehouse_path()) as hold:  # maintenance must not remove what is about to be pinned
+        found = pins.find(loaded, database, point)
+        spark = session(loaded.lakehouse_path())
+        hold(spark)
+        tables = pins.pin(loaded, spark, database, found)
     out.print(
         f"{database} shows {counted(len(tables), 'table')} at point {found.number}: inlet sql --database {database} "
         f'"select * from {tables[0] if tables else "..."}"',
@@ -331,5 +370,6 @@ def unpin(database: Annotated[str, typer.Argument(help="The pin.")], project: Pr
     from inlet.lake.spark import session
     from inlet.publish import pins
 
-    pins.unpin(session(config.load(project).lakehouse_path()), database)
+    loaded = config.load(project)
+    pins.unpin(loaded, session(loaded.lakehouse_path()), database)
     out.print(f"{database} is gone", markup=False)

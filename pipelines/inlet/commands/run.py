@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from inlet import bronze, checks, config, gold, publish, silver
 from inlet.bronze import load_times, purged
 from inlet.checks import suite
-from inlet.commands import move_load, rejects, replay, run_counts, runs, warm
+from inlet.commands import maintain, move_load, rejects, replay, run_counts, runs, warm
 from inlet.commands.sql import command_of
 from inlet.config import Project
 from inlet.errors import AccountingError, CheckFailed, ConfigError
@@ -100,7 +100,7 @@ def _run(project: Project, work: Work, steps: tuple[str, ...], tables: list[str]
         spark = session(project.lakehouse_path())
         hold(spark)
     wanted = project.table_names(tables)
-    pending, stopped = list(work.unlanded), None
+    pending, stopped, behind = list(work.unlanded), None, list[str]()
     if "bronze" in steps or "silver" in steps:
         _finish_landing(project, spark, work, log)
     if "silver" in steps and work.due:  # before files are planned: what is framed again goes on from there
@@ -127,6 +127,7 @@ def _run(project: Project, work: Work, steps: tuple[str, ...], tables: list[str]
         _gate(project, spark, "gold", wanted, log)
     if "publish" in steps:
         publish_views(project, spark, log)
+    maintain.after_run(project, spark, behind, log)
     if stopped:
         raise stopped
 
@@ -248,7 +249,7 @@ def _bronze(project: Project, spark: "SparkSession", work: Work, log: Log) -> li
     if plan.files:
         with log.step("bronze", batch=plan.batch_id) as figures:
             bronze.land(project, spark, plan)
-            of_messages = bronze.messages_of(project, spark, plan)
+            of_messages = bronze.messages_of(project, plan)
             of_files = (project.size_of(f) for f in plan.files if not project.sources[f["source"]].broker)
             figures |= {
                 "files": len({(f["source"], f["path"]) for f in plan.files}),

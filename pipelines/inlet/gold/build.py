@@ -10,7 +10,7 @@ import re
 import shutil
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from inlet import lake
 from inlet.config import Project
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 STEPS = ("before_after", "past", "current")  # in order; the views over them are made once
+MADE = (*STEPS, "folded")  # of a table with a key: a run that finds these makes no other
 VIEWS = ("history", "anomalies")
 SMALL_CHANGES, SMALL_BYTES = 60_000, 64 << 20  # new changes, and bytes of a table, up to which planning is what costs
 MAX_THREADS = 8  # that plan small tables side by side
@@ -84,7 +85,7 @@ def run(
     )
     names, lakehouse, by_name = {t.name for t in wanted}, project.lakehouse_path(), {t.name: t for t in wanted}
     greatest = progress.greatest(ledger, {name for t in wanted for name in t.names})
-    state = {
+    state: dict[str, Any] = {
         "ledger": greatest,
         "applied": [list(row.values()) for row in applied if row["table_name"] in names],
         "few": SMALL if is_few and not is_small else {},
@@ -92,8 +93,11 @@ def run(
         "small": small_batches.states(project, [by_name[name] for name in lags], lags) if is_light else {},
     }
     _give_vectors(project, spark, [by_name[name] for name in lags])
+    existing = _without_kept(project, spark, {r.tableName for r in spark.sql("show tables in gold").collect()})
+    if not full_refresh:
+        made = {name: [f"{name}__{step}" for step in MADE] for name in lags if f"{name}__forgetting" not in existing}
+        state["existing"] = {name: tables for name, tables in made.items() if existing.issuperset(tables)}
     with small_query_settings(spark, is_small), dbt.small_batches(spark, lakehouse), dbt.run_context(spark, state):
-        existing = _without_kept(project, spark, {r.tableName for r in spark.sql("show tables in gold").collect()})
         changed = [
             t
             for t in wanted

@@ -175,9 +175,7 @@ class SmallBatches:
         places = now.select(key).append_column(PLACE, pa.array(range(len(now)), pa.int64()))
         kept = places.join(last.select(key).cast(now.select(key).schema), key, join_type="left anti")
         left = now.take(kept[PLACE].combine_chunks().sort())
-        if self._table(table).version() != read.version():  # delta-rs would write over what came meanwhile
-            raise TryAgain(f"gold.{table} was written by another process", "Run again when that has ended")
-        self._write(table, pa.concat_tables([left, live.cast(left.schema)]), "overwrite")
+        self._write(table, pa.concat_tables([left, live.cast(left.schema)]), "overwrite", read)
 
     def commit(self, name: str, our: dict[str, str]) -> None:
         """Note in gold.applied how far the table comes. In: what columns of ours are called in the staged rows."""
@@ -193,9 +191,8 @@ class SmallBatches:
             self.spark.catalog.dropTempView(view)
 
     def _keep(self, what: str, name: str, rows: pa.Table) -> str:
-        """Make a view of rows. PySpark does not take a table without chunks, as a query without rows gives it."""
         view = _view(what, name)
-        rows = rows if len(rows) else rows.schema.empty_table()
+        rows = rows if len(rows) else rows.schema.empty_table()  # PySpark needs a piece of each column
         self.spark.createDataFrame(rows).createOrReplaceTempView(view)
         self.views.add(view)
         return view
@@ -208,13 +205,20 @@ class SmallBatches:
     def _table(self, table: str) -> deltalake.DeltaTable:
         return deltalake.DeltaTable(lake.table_path(self.lakehouse, f"gold.{table}"))
 
-    def _write(self, table: str, rows: pa.Table, mode: Literal["append", "overwrite"]) -> None:
-        to = self._table(table)
+    def _write(
+        self, table: str, rows: pa.Table, mode: Literal["append", "overwrite"], read: deltalake.DeltaTable | None = None
+    ) -> None:
+        """In: the version that the rows are made of, which is the newest until they are written. Raises: TryAgain."""
+        to = read or self._table(table)
         schema = pa.schema(to.schema().to_arrow())
         rows = rows.select(schema.names)
         for field, given in zip(schema, rows.schema):
             _check_members(field, given)
-        deltalake.write_deltalake(to, rows.cast(schema), mode=mode)
+        once = deltalake.CommitProperties(max_commit_retries=0) if read else None
+        try:
+            deltalake.write_deltalake(to, rows.cast(schema), mode=mode, commit_properties=once)
+        except deltalake.exceptions.CommitFailedError as error:
+            raise TryAgain(f"gold.{table} was written by another process", "Run again when that has ended") from error
         lake.keep_short(lake.table_path(self.lakehouse, f"gold.{table}"))
 
 

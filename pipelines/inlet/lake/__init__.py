@@ -1,8 +1,10 @@
 """The lakehouse: its Delta tables, its catalog and lock, and the Spark session. What the layers ask of it."""
 
+from inlet.lake.compaction import keep_short
 from inlet.lake.lock import following, writing
 from inlet.lake.reads import (
     ask,
+    bytes_that_may_hold,
     column_names,
     describe,
     exists,
@@ -21,17 +23,7 @@ from inlet.lake.reads import (
     version,
 )
 from inlet.lake.snapshots import query_builder
-from inlet.lake.tables import (
-    DATABASES,
-    add_arrow,
-    add_rows,
-    append,
-    arrow_schema,
-    create,
-    create_sql,
-    ddl_of,
-    keep_short,
-)
+from inlet.lake.tables import DATABASES, add_arrow, add_rows, append, arrow_schema, create, create_sql, ddl_of
 
 __all__ = [
     "DATABASES",
@@ -40,6 +32,7 @@ __all__ = [
     "append",
     "arrow_schema",
     "ask",
+    "bytes_that_may_hold",
     "column_names",
     "create",
     "create_sql",

@@ -57,15 +57,21 @@ def column_names(lakehouse: str, table: str) -> set[str]:
 def may_hold(lakehouse: str, table: str, column: str, *values: int) -> bool:
     """True if the statistics of a table's files allow rows with one of these numbers in a column. Read without
     Spark."""
+    return bytes_that_may_hold(lakehouse, table, column, *values) > 0
+
+
+def bytes_that_may_hold(lakehouse: str, table: str, column: str, *values: int) -> int:
+    """Bytes of the files whose statistics allow such rows. Read without Spark."""
     snapshot = newest(lakehouse, table)
     if snapshot is None:
-        return False
+        return 0
     files = _files(snapshot)
+    sizes = files.column("size_bytes").to_pylist()
     if not {f"min.{column}", f"max.{column}"} <= set(files.column_names):
-        return files.num_rows > 0
-    return any(
-        low is None or high is None or any(low <= value <= high for value in values)
-        for low, high in zip(files.column(f"min.{column}").to_pylist(), files.column(f"max.{column}").to_pylist())
+        return sum(sizes)
+    ranges = zip(files.column(f"min.{column}").to_pylist(), files.column(f"max.{column}").to_pylist(), sizes)
+    return sum(
+        size for low, high, size in ranges if low is None or high is None or any(low <= v <= high for v in values)
     )
 
 

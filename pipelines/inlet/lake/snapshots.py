@@ -1,11 +1,13 @@
 """Delta tables as this process has read them: each is opened once, and asked each question once, until a commit
 follows.
 
-The file of the newest commit tells: while it is as it was and no other one follows it, the table has not been written,
-whoever writes it. At a URL each look costs requests, so a table there is opened again each time; its answers are kept
-for as long as its version stays.
+The file of the newest commit tells: while it is as it was, no other one follows it and no later checkpoint exists, the
+table has not been written, whoever writes it. At a URL each look costs requests, so a table there is opened again each
+time; its answers are kept for as long as its version stays.
 """
 
+import json
+import math
 import os
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -132,10 +134,13 @@ def existing(place: str) -> Snapshot:
 
 
 def _is_newest(place: str, last: Snapshot) -> bool:
+    """Delta removes old commits up to a checkpoint and in any order, so the file of the version that was read may
+    outlive those that followed it."""
     return (
         last.mark is not None
-        and _mark(place, last.version) == last.mark
         and not os.path.lexists(_commit(place, last.version + 1))
+        and _checkpoint_version(place) <= last.version
+        and _mark(place, last.version) == last.mark
     )
 
 
@@ -160,6 +165,16 @@ def _opened(place: str, last: Snapshot | None) -> Snapshot | None:
 
 def _commit(place: str, version: int) -> str:
     return f"{place}/_delta_log/{version:020}.json"
+
+
+def _checkpoint_version(place: str) -> float:
+    """The version of the last checkpoint; -1 where there is none, infinite where the file that names it is damaged."""
+    try:
+        return int(json.loads(Path(f"{place}/_delta_log/_last_checkpoint").read_bytes())["version"])
+    except FileNotFoundError:
+        return -1
+    except (ValueError, KeyError, TypeError):
+        return math.inf
 
 
 def _mark(place: str, version: int) -> Mark | None:

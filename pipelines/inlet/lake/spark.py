@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 NUM_THREADS = 4  # of statements that wait for the catalog in turn: two cores wrote twelve views in half the time
+_made: set[tuple[str, str]] = set()  # lakehouses whose tables this process has created: application, path
 END_SECONDS = 60  # that a JVM may take to stop its session and to close its catalog
 
 
@@ -54,6 +55,8 @@ def settings(lakehouse: str) -> dict[str, str]:
         # do not fit
         "spark.sql.variant.pushVariantIntoScan": "false",
         "spark.databricks.delta.delete.allowExistsSubquery": "true",
+        # views and pins read versions that are older than a week: maintenance keeps their files (kept_versions.py)
+        "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
         # the default, INT96, is read as nanoseconds by most other readers, for which 1677 to 2262 are all years
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         # a column may be called ${spark.app.name}, and no name can say that it is none of Spark's
@@ -146,8 +149,11 @@ def session(
                     signal.signal(signal.SIGINT, on_interrupt)  # PySpark puts its own there
             jars.remember(spark)
             if has_catalog:
-                with small_query_settings(spark, is_small=True):
-                    tables.create(spark, lakehouse)
+                made = spark.sparkContext.applicationId, lakehouse
+                if made not in _made or not tables.are_complete(lakehouse):
+                    with small_query_settings(spark, is_small=True):
+                        tables.create(spark, lakehouse)
+                    _made.add(made)
                 place.remember(lakehouse)
             return spark
         except Exception as error:  # the JVM tells only by text what a person needs to hear

@@ -3,14 +3,13 @@
 Layout: <lakehouse>/<database>/<table>; databases bronze, silver, gold, checks, public.
 """
 
-import logging
 from functools import cache
-from threading import Lock
 from typing import TYPE_CHECKING
 
 from inlet import change, unit
-from inlet.errors import EnvironmentLacks
+from inlet.errors import EnvironmentLacks, TryAgain
 from inlet.lake import place, reads
+from inlet.lake.compaction import keep_short
 from inlet.sql import literal
 
 if TYPE_CHECKING:
@@ -20,9 +19,6 @@ if TYPE_CHECKING:
 # Planning a scan of a table with deletion vectors asks Delta for its files once more, at every stage: 50 ms each time
 MERGED = {"silver.transactions"}
 PROPERTIES: dict[str, str | None] = {"delta.enableDeletionVectors": "false"}  # of a declared table, but for MERGED
-NUM_FILES, CHECKPOINT_COMMITS = 40, 10  # of a table that is written without Spark
-_compacting = Lock()
-log = logging.getLogger(__name__)
 DATABASES = ("bronze", "silver", "gold", "checks", "public")
 STATISTICS = {  # columns with file statistics, where all columns would only cost (facts: a fifth of an append)
     "silver.changes": ",".join(change.HEADER_COLUMNS),
@@ -55,6 +51,12 @@ def create(spark: "SparkSession", lakehouse: str) -> None:
                 spark.sql(f"alter table {name} add columns ({change.ddl(new)})")
 
 
+def are_complete(lakehouse: str) -> bool:
+    """True if all declared tables exist with all their columns. Read without Spark; not what the catalog has."""
+    declared = (unit.TABLES | change.TABLES).items()
+    return all(reads.column_names(lakehouse, name) >= {c.name for c in columns} for name, columns in declared)
+
+
 def create_sql(name: str, columns) -> str:
     """The CREATE TABLE of a declared table."""
     properties = f"delta.enableDeletionVectors = {str(name in MERGED).lower()}"
@@ -68,7 +70,7 @@ def add_rows(lakehouse: str, name: str, rows: list[dict], columns=None, app_id: 
     an app_id once, as `append`. The table is created where it does not exist. A column that a row lacks is null.
 
     In: the columns of a table that unit.py and change.py do not declare. Raises: EnvironmentLacks where it cannot be
-    written, ConfigError where the lakehouse is a copy.
+    written, TryAgain where another process has written it meanwhile, ConfigError where the lakehouse is a copy.
     """
     import pyarrow as pa
 
@@ -91,28 +93,13 @@ def add_arrow(lakehouse: str, name: str, rows: "pyarrow.Table", app_id: str = ""
             if last is not None and last >= version:
                 return
         deltalake.write_deltalake(path, rows, mode="append", configuration=PROPERTIES, commit_properties=once)
+    except deltalake.exceptions.CommitFailedError as error:
+        raise TryAgain(f"{name} was written by another process: {error}", "Run again when that has ended") from error
     except (OSError, deltalake.exceptions.DeltaError) as error:
         raise EnvironmentLacks(
             f"{name} of {lakehouse} cannot be written: {error}", "Give this user the right to write it"
         ) from error
     keep_short(path)
-
-
-def keep_short(path: str) -> None:
-    """Write a checkpoint after every tenth commit, and compact small files after every fortieth: above 50 files Delta
-    rebuilds a table's state from its log for each query. One compaction at a time, because delta-rs accepts two of the
-    same files and doubles their rows. In: the path of a table that was written without Spark."""
-    import deltalake
-
-    with _compacting:
-        table = deltalake.DeltaTable(path)
-        try:
-            if table.version() % NUM_FILES == 0:
-                table.optimize.compact()
-            if table.version() % CHECKPOINT_COMMITS == 0:
-                table.create_checkpoint()
-        except deltalake.exceptions.CommitFailedError as error:  # another process has written it; the next one tries
-            log.info("%s was not compacted: %s", path, error)
 
 
 def append(rows: "DataFrame", table: str, app_id: str = "", version: int = 0) -> None:

@@ -22,6 +22,7 @@ from inlet import lake
 from inlet.config import Project
 from inlet.gold.generate import LINEAGE
 from inlet.lake.spark import side_by_side
+from inlet.publish import views
 from inlet.publish.fixed_views import same_transaction
 from inlet.sql import literal
 from inlet.sql import name as quoted
@@ -65,16 +66,13 @@ def _write(project: Project, spark: "SparkSession", table: Table, through_batch_
         "select struct(*) as row, cast(null as bigint) as through_batch_id\n"
         f"from gold.{table.name}__current version as of {version}\nunion all\nselect null, {through_batch_id}L"
     )
-    if spark.catalog.tableExists(base):
-        spark.sql(f"alter view {base} as\n{body}")
-    else:
-        spark.sql(f"create view {base}\ncomment {literal(BASE_COMMENT.format(view=view))}\nas\n{body}")
-    exists = spark.catalog.tableExists(view)
-    written = spark.sql(f"show tblproperties {view} ('inlet.shape')").collect()[0].value if exists else ""
+    title = f"create view {base}\ncomment {literal(BASE_COMMENT.format(view=view))}\nas\n"
+    views.write(spark, views.View(base, title, body, exists=True))
+    written = _written_shape(spark, view)
     if written == f"{shape}":
         return
     text = _text(spark, table, base)
-    if exists:  # CREATE OR REPLACE would drop it for a moment
+    if written is not None:  # CREATE OR REPLACE would drop it for a moment
         spark.sql(f"alter view {view} as\n{text}")
         if written.isdecimal():
             spark.sql(f"drop view if exists {_base(table, int(written))}")
@@ -82,6 +80,19 @@ def _write(project: Project, spark: "SparkSession", table: Table, through_batch_
     else:
         comment = literal(COMMENT.format(table=table.table))
         spark.sql(f"create view {view}\ncomment {comment}\ntblproperties ('inlet.shape' = '{shape}')\nas\n{text}")
+
+
+def _written_shape(spark: "SparkSession", view: str) -> str | None:
+    """The number of the text that a view was written with; None where it does not exist. Asked for its property first,
+    because most often it exists."""
+    from pyspark.errors import AnalysisException
+
+    try:
+        return spark.sql(f"show tblproperties {view} ('inlet.shape')").collect()[0].value
+    except AnalysisException:
+        if spark.catalog.tableExists(view):
+            raise
+        return None
 
 
 def _base(table: Table, shape: int) -> str:

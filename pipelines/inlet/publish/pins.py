@@ -2,8 +2,8 @@
 since.
 
 Its views name the Delta versions that `gold.published` keeps of every point, so several queries, today's and next
-month's, see the same rows in all tables, also where changes came late since. It costs nothing to keep but the files:
-`VACUUM` on gold's tables must leave those of the versions that a pin names.
+month's, see the same rows in all tables, also where changes came late since. It costs nothing to keep but the files
+and the log of these versions: `inlet maintain` leaves both, as `kept_versions` says; `VACUUM` does not know of pins.
 """
 
 import re
@@ -14,7 +14,8 @@ from inlet import lake
 from inlet.config import Project
 from inlet.errors import ConfigError
 from inlet.gold.evolve import KEY, ours, own
-from inlet.publish import checkpoints, fixed_views, views
+from inlet.lake.maintenance import keep_log
+from inlet.publish import checkpoints, fixed_views, kept_versions, views
 from inlet.publish.point import PUBLISHED, Point
 from inlet.sql import literal
 from inlet.sql import name as quoted
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PROPERTY = "inlet.point"
+LOG_DAYS = 400  # that the log of a table is kept for a pin; maintenance makes it more in time
 
 
 def find(project: Project, database: str, number: int | None = None) -> Point:
@@ -94,6 +96,9 @@ def pin(project: Project, spark: "SparkSession", database: str, point: Point) ->
             + ("is none of Inlet's" if taken is None else f"is pinned to point {taken}, not {point.number}"),
             "Choose another name" + ("" if taken is None else f", or `inlet unpin {database}` first"),
         )
+    kept_versions.note_pin(project, database, point.number, point.versions)
+    for name in point.versions:
+        keep_log(project.lakehouse_path(), name if "." in name else f"gold.{name}", LOG_DAYS, spark)
     spark.sql(
         f"create database if not exists {database} comment 'Published point {point.number}' location "
         f"{literal(project.lakehouse_path('_pins', database))} with dbproperties ('{PROPERTY}' = '{point.number}')"
@@ -118,12 +123,30 @@ def _key(project: Project, table: str, stored: str) -> list[str]:
     return contract if ",".join(contract) == stored else stored.split(",")
 
 
-def unpin(spark: "SparkSession", database: str) -> None:
+def unpin(project: Project, spark: "SparkSession", database: str) -> None:
     """Drop a pin. Raises: ConfigError where there is none of that name."""
     existing = pinned(spark)
     if database not in existing:
+        if database != kept_versions.SHOWN:
+            kept_versions.drop_pin(project, database)  # of a command that died before it made the database
         raise ConfigError(f"{database} is no pin", f"There are: {', '.join(existing) or 'none'}")
     spark.sql(f"drop database {database} cascade")
+    kept_versions.drop_pin(project, database)
+
+
+def note(project: Project, spark: "SparkSession") -> None:
+    """Note what the pins of an earlier Inlet read, as the catalog knows them. Raises: ConfigError where the point of
+    one is not in gold.published."""
+    existing = pinned(spark)
+    for name in kept_versions.unnoted(project):
+        if name not in existing:
+            kept_versions.drop_folder(project, name)
+            continue
+        where = f"where number = {existing[name]} order by published_at limit 1"
+        rows = lake.peek(project.lakehouse_path(), "gold.published", ["versions"], where)
+        if not rows:
+            raise ConfigError(f"gold.published does not have point {existing[name]} of {name}", f"`inlet unpin {name}`")
+        kept_versions.note_pin(project, name, existing[name], dict(rows[0]["versions"]))
 
 
 def listed(project: Project, spark: "SparkSession") -> list[dict]:

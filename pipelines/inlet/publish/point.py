@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+import re
 import zlib
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
@@ -33,6 +34,8 @@ POINT = "public._point"
 LOG = "gold.published"
 EVENTS = "silver.control_events"
 PROPERTY = "inlet.point."  # what the view's properties that hold the point begin with
+PIECE = re.compile(rf"{re.escape(PROPERTY)}([\w.]+)=([0-9a-f]+)")  # as the catalog describes them
+NUMBER = re.compile(r"select (\d+)L as number")
 SLOTS = ("even.", "odd.")  # how they go on, by its number: the next point never overwrites the one that is shown
 
 
@@ -152,18 +155,21 @@ def newest(project: Project) -> dict | None:
 
 
 def published(project: Project, spark: "SparkSession") -> Point:
-    """The published point, as `public._point` says."""
-    if not spark.catalog.tableExists(POINT):  # new, or dropped: then numbers go on from the log's
+    """The published point, as `public._point` says: its text and its properties, which one look-up of it gives."""
+    about = _described(spark)
+    if about is None:  # new, or dropped: then numbers go on from the log's
         first = Point((newest(project) or {"number": 0})["number"])
         spark.sql(
             f"create view {POINT} comment 'The published point: its number, and table -> number of the point that "
             "last moved its views. Altering this view moves all public views at once.' "
             f"tblproperties ({_properties(first)}) as {_body(first)}"
         )
-    number = spark.table(POINT).first()["number"]
-    pieces = {row.key: row.value for row in spark.sql(f"show tblproperties {POINT}").collect()}
+        return first
+    match = NUMBER.match(about["View Text"])
+    number = int(match[1]) if match else -1
+    pieces = dict(PIECE.findall(about["Table Properties"]))
     for slot in (SLOTS[number % 2], f"{number}."):  # the other is of an earlier Inlet
-        packed = "".join(pieces[key] for key in sorted(pieces) if key.startswith(PROPERTY + slot))
+        packed = "".join(pieces[key] for key in sorted(pieces) if key.startswith(slot))
         if packed:  # its end tells where former pieces begin
             stored = json.loads(zlib.decompressobj().decompress(bytes.fromhex(packed)))
             if stored["number"] == number:
@@ -172,6 +178,18 @@ def published(project: Project, spark: "SparkSession") -> Point:
         "public._point is one of an earlier Inlet",
         "`drop view public._point` and run `inlet run --step publish`: the views are written anew",
     )
+
+
+def _described(spark: "SparkSession") -> dict[str, str] | None:
+    """What the catalog has of `public._point`; None where it does not exist."""
+    from pyspark.errors import AnalysisException
+
+    try:
+        return {row.col_name: row.data_type for row in spark.sql(f"describe table extended {POINT}").collect()}
+    except AnalysisException:
+        if spark.catalog.tableExists(POINT):
+            raise
+        return None
 
 
 def commit(spark: "SparkSession", point: Point) -> None:

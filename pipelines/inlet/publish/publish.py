@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING
 from inlet import lake
 from inlet.config import Project
 from inlet.gold.build import steps
+from inlet.lake.delta_log import UPKEEP
 from inlet.lake.spark import side_by_side
-from inlet.publish import at_checkpoints, checkpoints, fixed_views, late, views
+from inlet.publish import at_checkpoints, checkpoints, fixed_views, kept_versions, late, views
 from inlet.publish.hold import freeze, holds_of, last_before
 from inlet.publish.point import EVENTS, Point, commit, log, newest, published
 from inlet.publish.times import is_untimed
@@ -67,13 +68,17 @@ def run(
     for table in moved:
         point.table(table.name).moved = point.number
         is_readable = _is_readable(project, table, last, point)
-        is_old_needed = is_readable and not _is_appended(project, table, last, point, may_be_late)
-        moving += views.moving(table, last, point, is_old_needed, is_old_log_needed=is_readable)
+        needs_old = {
+            step: is_readable and not _is_appended(project, table, step, last, point, may_be_late)
+            for step in ("before_after", "past")[: len(steps(table))]
+        }
+        moving += views.moving(table, last, point, needs_old)
     side_by_side(partial(views.write, spark), moving)
     new = [table for table in moved if table.key and not views.is_made(table.name, last, point)]
     for statements in zip(*(fixed_views.statements(table, point) for table in new)):
         side_by_side(spark.sql, chain.from_iterable(statements))
     if is_moved := point.moved != last.moved or point.points != last.points:
+        kept_versions.note_pin(project, kept_versions.SHOWN, point.number, point.versions)
         checkpoints.write(project, spark, last, point)
         commit(spark, point)
         side_by_side(spark.sql, chain.from_iterable(views.former(table.name, last) for table in new))
@@ -159,10 +164,11 @@ def _is_readable(project: Project, table: Table, last: Point, point: Point) -> b
     )
 
 
-def _is_appended(project: Project, table: Table, last: Point, point: Point, may_be_late: set[str]) -> bool:
-    """Can the last point be seen in the new versions of past and current? It can where every new change lies behind it,
-    and past was only appended to. In: sources with new changes that do not."""
-    shown, step = point.table(table.name), "past" if table.key else "before_after"
+def _is_appended(project: Project, table: Table, step: str, last: Point, point: Point, may_be_late: set[str]) -> bool:
+    """Can the last point be seen in the new version of the log, or in those of past and current? It can where every new
+    change lies behind it, and the log, or past, was only appended to. In: `before_after` or `past`; sources with new
+    changes that do not."""
+    shown = point.table(table.name)
     num_commits = shown.versions[step] - last.table(table.name).versions[step]
     done = lake.operations(project.lakehouse_path(), f"gold.{table.name}__{step}", num_commits)
-    return not may_be_late & shown.through.keys() and done == ["WRITE"] * num_commits
+    return not may_be_late & shown.through.keys() and {"WRITE", *UPKEEP}.issuperset(done) and len(done) == num_commits

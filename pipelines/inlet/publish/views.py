@@ -53,19 +53,20 @@ def is_made(name: str, last, point) -> bool:
     return last.table(name).moved is not None and last.table(name).shape == point.table(name).shape
 
 
-def moving(table: Table, last, point, is_old_needed: bool, is_old_log_needed: bool) -> list[View]:
+def moving(table: Table, last, point, needs_old: dict[str, bool]) -> list[View]:
     """The views to write so that a table's views show the last point until `public._point` names the new one.
 
-    In: contract; the last and the new point (publish.Point); whether the last point has to be read from its own
-    versions, because the new ones do not hold it any more: those of past and current, and of the log.
+    In: contract; the last and the new point (publish.Point); by `before_after` and `past` whether the last point has to
+    be read from its own versions, because the new ones do not hold it any more: those of the log, of past and current.
     """
     name, our, exists = table.name, Ours(table.ours), is_made(table.name, last, point)
-    log, body = f"{name}__before_after", _union(name, last, point, is_old_log_needed, changes(table.gold_key), Ours())
+    log = f"{name}__before_after"
+    body = _union(name, last, point, needs_old["before_after"], changes(table.gold_key), Ours())
     views = [View(f"public.{log}", title(table, log, log), body, exists)]
     if table.key:
         base = versions_view("public", name, point.table(name).shape)
         of_base = f"create or replace view {base}\ncomment {literal(VERSIONS.format(table.table))}\nas\n"
-        body = _union(name, last, point, is_old_needed, versions(live_column(columns_of(table, "history"))), our)
+        body = _union(name, last, point, needs_old["past"], versions(live_column(columns_of(table, "history"))), our)
         views.append(View(base, of_base, body, exists))
     return views
 

@@ -8,6 +8,7 @@ range of change_seq meets one that the ledger has, or where the batch can hold a
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from inlet import change, lake
@@ -52,6 +53,14 @@ class Account:
     versions: set[tuple[str, int]] = field(default_factory=set)  # (SCHEMA.TABLE, version) of its changes
     repeats: Counter[str] = field(default_factory=Counter)  # file, or partition of a topic -> its repeats
 
+    def note(self, row: dict) -> str:
+        """Take in a table, and the range of its changes. In: source_schema, source_table, low, high. Out: its name."""
+        table = f"{row['source_schema']}.{row['source_table']}"
+        self.tables += [] if table in self.tables else [table]
+        self.first_change_seq = min(row["low"], self.first_change_seq or row["low"])
+        self.last_change_seq = max(row["high"], self.last_change_seq or row["high"])
+        return table
+
     def balance(self, source: str, batch_id: int) -> None:
         """Raises: AccountingError when a record or a byte is unaccounted for."""
         records = self.num_changes + self.num_repeats + self.num_control + self.num_rejected + self.num_waiting
@@ -89,6 +98,15 @@ class Batch:
         return f"batch_id = {self.batch_id} and {among(self.sources)}"
 
     @property
+    def num_changes(self) -> int:
+        return sum(account.num_changes for account in self.accounts.values())
+
+    @property
+    def stored(self) -> str:
+        """The same for the engine that reads without Spark."""
+        return f"batch_id = {self.batch_id} and source in ({', '.join(map(plain_literal, self.sources))})"
+
+    @property
     def _contract(self) -> str:
         """SQL for the fingerprint of the contract of a reject's table; where it has none, of its source's names."""
         prints = ", ".join(
@@ -115,6 +133,24 @@ class Batch:
             for c in change.TABLES[table]
         }
         lake.append(rows.selectExpr(*[f"{sql} as {name}" for name, sql in columns.items()]), table)
+
+    def add(self, rows: list[dict], table: str) -> None:
+        """The same of a few rows, without Spark."""
+        of_batch = {"batch_id": self.batch_id, "decoded_at": datetime.now(UTC)}
+        if table == "silver.rejects":
+            contracts = {name: fingerprint(t) for name, t in by_name(self.project.tables.values()).items()}
+            rows = [
+                row
+                | {
+                    "contract": contracts.get(f"{row['source_schema']}.{row['source_table']}")
+                    if row.get("source_table") is not None
+                    else self.project.sources[row["source"]].mapping
+                }
+                for row in rows
+            ]
+        if table == "silver.changes":
+            rows = [row if self.project.sources[row["source"]].header else row | {"header": None} for row in rows]
+        lake.add_rows(self.project.lakehouse_path(), table, [row | of_batch for row in rows])
 
 
 def table_now(project: Project) -> str:

@@ -12,21 +12,25 @@ from functools import partial
 
 from inlet import change, lake
 from inlet.bronze import guard
+from inlet.bronze.blocks import stored
 from inlet.bronze.framing import attempt
 from inlet.bronze.guard import guarded
 from inlet.codecs import CODECS
 from inlet.codecs.codec import FIRST_ROW, decode_block, offers
+from inlet.codecs.results import Decoded
 from inlet.config import Project
 from inlet.errors import AccountingError, Reject
 from inlet.silver import decoded, file_loads, parts, verdicts
 from inlet.silver.batch import Batch, among, overlaps, raw_of_units, reject_conflicts, write_changes
+from inlet.source import Source
+from inlet.sql import plain_literal
+from inlet.table import Table
 
 BATCH_ROWS = (
     "spark.sql.execution.arrow.maxRecordsPerBatch",
     "spark.sql.parquet.columnarReaderBatchSize",
 )  # of rows that are whole blocks
 MAX_TABLES = 1 << 16  # `place` = unit number * MAX_TABLES + table number, one long to join on
-HEAD = "unit_id, source, path, file_offset, size_bytes, num_records, context, batch_id"
 
 
 def run(batch: Batch, sources: list[str], files: Sequence[dict]) -> None:
@@ -125,12 +129,8 @@ def _may_repeat(batch: Batch, codec, heads: list[dict]) -> bool:
 
 def headers(batch: Batch, codec, sources: list[str]) -> list[dict]:
     """The units of a batch without their bytes, in order; with the full load that each is of."""
-    rows = batch.spark.sql(
-        f"select {HEAD} from bronze.blocks where batch_id = {batch.batch_id} and {among(sources)} "
-        "order by source, path, file_offset"
-    ).collect()
-    found = [row.asDict() | {"context": json.loads(row.context)} for row in rows]
-    return _with_loads(codec, found)
+    where = f"batch_id = {batch.batch_id} and source in ({', '.join(map(plain_literal, sources))})"
+    return _with_loads(codec, stored(batch.project, where))
 
 
 def _with_loads(codec, units: list[dict]) -> list[dict]:
@@ -270,18 +270,21 @@ def _decoder(project: Project, codec):
 
     def decode(batches):
         for unit, source in _each(project, batches):
-            data, context = unit["bytes"], unit["context"]
             tables = project.tables_of(source)
-            found = decode_block(codec, data, json.loads(context), source, tables)
-            ranges = json.loads(unit["ranges"]) if unit["ranges"] else None
-            rows = decoded.rows_of(found, source, tables, unit["unit_id"], data, context, unit["num_records"], ranges)
-            if FIRST_ROW in json.loads(context):
-                rows = [row | {"raw": b""} if row["result"] == "part" else row for row in rows]
-            if ranges:
-                rows = verdicts.within(rows, found, ranges, len(data))
-            yield decoded.batch_of(rows)
+            found = decode_block(codec, unit["bytes"], json.loads(unit["context"]), source, tables)
+            yield decoded.batch_of(rows_of(unit, found, source, tables))
 
     return decode
+
+
+def rows_of(unit: dict, found: Decoded, source: Source, tables: dict[str, Table]) -> list[dict]:
+    """All that a unit holds, but for changes that are an Arrow batch. In: a row of `_units`; what it was decoded to."""
+    data, context = unit["bytes"], unit["context"]
+    ranges = json.loads(unit["ranges"]) if unit["ranges"] else None
+    rows = decoded.rows_of(found, source, tables, unit["unit_id"], data, context, unit["num_records"], ranges)
+    if FIRST_ROW in json.loads(context):
+        rows = [row | {"raw": b""} if row["result"] == "part" else row for row in rows]
+    return verdicts.within(rows, found, ranges, len(data)) if ranges else rows
 
 
 def _set_aside(codec, unit, why: str) -> list:

@@ -32,12 +32,13 @@ from inlet.silver import (
     redelivered,
     replayed,
     resent,
+    small_batches,
     table_versions,
     transactions,
     unread_files,
 )
 from inlet.silver.batch import Account, Batch, among
-from inlet.sql import literal
+from inlet.sql import plain_literal
 from inlet.table import by_name
 
 if TYPE_CHECKING:
@@ -168,6 +169,8 @@ def _run(
         for has_messages in (False, True)
     )
     redelivered.resolve(batch)
+    written = small_batches.write(batch, landed) if landed else set()
+    of_files, of_messages = ([name for name in names if name not in written] for names in (of_files, of_messages))
     if of_files:
         tell(f"decoding files of {', '.join(of_files)}")
         blocks.run(batch, of_files, files)
@@ -191,8 +194,9 @@ def _run(
         resent.resolve(batch)
         resent.resolve_renamed(batch, landed)
     tell("following transactions")
-    first = transactions.tells_first(project, batch_id)
-    transactions.update(spark, batch.rows, transactions.may_have_others(project), first)
+    if not transactions.append_whole(batch):
+        first = transactions.tells_first(project, batch_id)
+        transactions.update(spark, batch.rows, transactions.may_have_others(project), first)
     _table_versions(batch)
     codecs = {project.sources[source].codec for source in batch.sources}
     header_views.write(spark, codecs)
@@ -203,43 +207,38 @@ def _run(
 
 def _count_stored(batch: Batch) -> None:
     """Count what is in the tables, not what was meant to be written."""
-    place = "source, concat(source_schema, '.', source_table) as table"
-    for row in batch.spark.sql(f"""
-            select 'change' as what, {place}, table_version, count(*) as n, sum(unit_length) as size,
-              min(change_seq) as low, max(change_seq) as high
-            from silver.changes where {batch.rows} group by source, source_schema, source_table, table_version
-            union all
-            select 'load', {place}, null, 0, 0, min(change_seq), max(change_seq) from silver.control_events
-            where {batch.rows} and kind in ('empty_load', 'load_end') and change_seq is not null
-            group by source, source_schema, source_table
-            union all
-            select 'reject', source, null, null,
-              count_if(unit_length > 0 or kind not in ({", ".join(map(literal, FILE_KINDS))})),
-              sum(unit_length), null, null
-            from silver.rejects where {batch.rows} group by source
-            union all
-            select if(is_settled, 'settled', 'waiting'), source, null, null, count_if(unit_length > 0),
-              sum(unit_length), null, null
-            from silver.waiting where {batch.rows} group by source, is_settled order by source, table""").collect():
-        account = batch.account(row.source)
-        if row.what == "settled":
-            account.num_settled += row.n
-            account.bytes_settled += row["size"]
-            continue
-        if row.what == "waiting":
-            account.num_waiting += row.n
-            account.bytes_waiting += row["size"]
-            continue
-        if row.what == "reject":
-            account.num_rejected, account.bytes_rejected = row.n, row["size"]
-            continue
-        account.num_changes += row.n
+    lakehouse, own = batch.project.lakehouse_path(), f"where {batch.stored}"
+    size, span = "sum(unit_length) as size", ["min(change_seq) as low", "max(change_seq) as high"]
+    table = ["source", "source_schema", "source_table"]
+    columns = [*table, "table_version", "count(*) as n", size, *span]
+    of_tables = f"{own} group by source, source_schema, source_table"
+    for row in lake.peek(lakehouse, "silver.changes", columns, f"{of_tables}, table_version"):
+        account = batch.account(row["source"])
+        account.num_changes += row["n"]
         account.bytes_decoded += row["size"]
-        account.tables += [] if row.table in account.tables else [row.table]
-        account.first_change_seq = min(row.low, account.first_change_seq or row.low)
-        account.last_change_seq = max(row.high, account.last_change_seq or row.high)
-        if row.what == "change":
-            account.versions.add((row.table, row.table_version))
+        account.versions.add((account.note(row), row["table_version"]))
+    of_loads = "and kind in ('empty_load', 'load_end') and change_seq is not null"
+    for row in lake.peek(
+        lakehouse,
+        "silver.control_events",
+        [*table, *span],
+        f"{own} {of_loads} group by source, source_schema, source_table",
+    ):
+        batch.account(row["source"]).note(row)
+    is_record = f"unit_length > 0 or kind not in ({', '.join(map(plain_literal, FILE_KINDS))})"
+    columns = ["source", f"count(*) filter (where {is_record}) as n", size]
+    for row in lake.peek(lakehouse, "silver.rejects", columns, f"{own} group by source"):
+        account = batch.account(row["source"])
+        account.num_rejected, account.bytes_rejected = row["n"], row["size"]
+    columns = ["source", "is_settled", "count(*) filter (where unit_length > 0) as n", size]
+    for row in lake.peek(lakehouse, "silver.waiting", columns, f"{own} group by source, is_settled"):
+        account = batch.account(row["source"])
+        if row["is_settled"]:
+            account.num_settled += row["n"]
+            account.bytes_settled += row["size"]
+        else:
+            account.num_waiting += row["n"]
+            account.bytes_waiting += row["size"]
 
 
 def _table_versions(batch: Batch) -> None:

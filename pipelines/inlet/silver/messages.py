@@ -15,8 +15,9 @@ from inlet.codecs.codec import offers
 from inlet.config import Project
 from inlet.silver import decoded, full_loads, parts, verdicts
 from inlet.silver.batch import Batch, among, overlaps, raw_of_units, reject_conflicts, write_changes
+from inlet.source import Source
 from inlet.sql import literal
-from inlet.table import by_name
+from inlet.table import Table, by_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -47,7 +48,7 @@ def _run_codec(batch: Batch, codec, sources: list) -> None:
     survey = _survey(batch, codec, messages, sources)
     if survey.bringing:
         bringing = [batch.project.sources[name] for name in survey.bringing]
-        lookups.keep_brought(batch.project, batch.spark, batch.batch_id, bringing, messages)
+        lookups.keep_brought(batch.project, batch.batch_id, bringing, messages)
     loads = full_loads.in_messages(batch, codec, messages, sources, tables, survey.loading) if codec.LOADS else []
     if batch.is_apart or not codec.FAST:  # the compiled walk may be what died
         _write_exact(batch, codec, messages, sources, loads)
@@ -80,13 +81,13 @@ def replay(batch: Batch, codec, replays: list[dict]) -> None:
         f"select * from bronze.messages where {among([s.name for s in sources])} and unit_id in ({units})"
     )
     messages = load_times.with_times(batch.project, landed, sources)
-    lookups.land(batch.project, batch.spark, batch.batch_id, [], messages)
+    lookups.land(batch.project, batch.batch_id, [], messages)
     if bringing := [source for source in sources if lookups.brings(source)]:
-        lookups.keep_brought(batch.project, batch.spark, batch.batch_id, bringing, messages)
+        lookups.keep_brought(batch.project, batch.batch_id, bringing, messages)
         if lists := _without_lists(batch, bringing):
             own = f"batch_id <= {batch.batch_id} and {among([source.name for source in lists])}"
             landed = batch.spark.sql(f"select * from bronze.messages where {own}")
-            lookups.keep_brought(batch.project, batch.spark, batch.batch_id, lists, landed)
+            lookups.keep_brought(batch.project, batch.batch_id, lists, landed)
     tables = by_name(batch.project.tables.values())
     loads = (
         full_loads.in_messages(batch, codec, messages, sources, tables, {s.name for s in sources})
@@ -191,22 +192,31 @@ def exact(
         for batch in batches:
             rows = []
             for message in batch.to_pylist():
-                source, data = project.sources[message["source"]], message["value"] or b""
-                message = lookups.with_lookups(codec, message, source, (found or {}).get(source.name, {}))
-                result = codec.decode_message(message, source, tables[source.name], loads)
-                place = (
-                    json.dumps({name: message[name] for name in ("topic", "partition", "offset")})
-                    if result.parts
-                    else None
-                )
-                own = (ranges or {}).get(message["unit_id"])
-                of_unit = decoded.rows_of(
-                    result, source, tables[source.name], message["unit_id"], data, place, None, own
-                )
-                rows += verdicts.within(of_unit, result, own, len(data)) if own else of_unit
+                source, own = project.sources[message["source"]], (ranges or {}).get(message["unit_id"])
+                known = (found or {}).get(source.name, {})
+                rows += rows_of(codec, message, source, tables[source.name], loads, known, own)
             yield decoded.batch_of(rows)
 
     return decode
+
+
+def rows_of(
+    codec,
+    message: dict,
+    source: Source,
+    tables: dict[str, Table],
+    loads: list[dict],
+    found: dict[str, bytes],
+    ranges: list[list] | None = None,
+) -> list[dict]:
+    """A message, decoded by the codec's exact path. In: the contracts of its source; the loads that are known; what
+    was looked up, by name; the ranges of it that are asked for, if not all."""
+    data = message["value"] or b""
+    message = lookups.with_lookups(codec, message, source, found)
+    result = codec.decode_message(message, source, tables, loads)
+    place = json.dumps({name: message[name] for name in ("topic", "partition", "offset")}) if result.parts else None
+    rows = decoded.rows_of(result, source, tables, message["unit_id"], data, place, None, ranges)
+    return verdicts.within(rows, result, ranges, len(data)) if ranges else rows
 
 
 def _set_aside(codec, ranges: dict[str, list[list]], unit, why: str) -> list:

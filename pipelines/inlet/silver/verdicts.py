@@ -9,10 +9,11 @@ left out.
 import json
 from collections.abc import Sequence
 
+from inlet.bronze.blocks import stored
 from inlet.codecs.results import ABANDONED, STANDS, Decoded
 from inlet.errors import AccountingError
-from inlet.silver.batch import Batch, among
-from inlet.sql import literal
+from inlet.silver.batch import Batch
+from inlet.sql import plain_literal
 
 GIVEN_UP = ABANDONED  # kind of a control event: its writer gave up this range, and wrote it again where it was needed
 
@@ -29,11 +30,9 @@ def judged_units(batch: Batch, landed: list[dict], files: Sequence[dict]) -> lis
         return landed
     units, earlier = list(landed), sorted({landed_by for *_, landed_by in ranges} - {batch.batch_id})
     if earlier:
-        rows = batch.spark.sql(
-            "select unit_id, source, path, file_offset, size_bytes, num_records, context, batch_id from bronze.blocks "
-            f"where batch_id in ({', '.join(map(str, earlier))}) and {among(sorted({source for source, _ in judged}))}"
-        ).collect()
-        units += [row.asDict() | {"context": json.loads(row.context), "load_id": None} for row in rows]
+        sources = ", ".join(map(plain_literal, sorted({source for source, _ in judged})))
+        where = f"batch_id in ({', '.join(map(str, earlier))}) and source in ({sources})"
+        units += [unit | {"load_id": None} for unit in stored(batch.project, where)]
     found = []
     for unit in units:
         start, size = unit["file_offset"], unit["size_bytes"]
@@ -69,15 +68,9 @@ def rejected_units(batch: Batch, replays: list[dict]) -> list[dict]:
     ranges = rejected_ranges(replays)
     if not ranges:
         return []
-    rows = batch.spark.sql(
-        "select unit_id, source, path, file_offset, size_bytes, num_records, context, batch_id from bronze.blocks "
-        f"where unit_id in ({', '.join(map(literal, sorted(ranges)))})"
-    ).collect()
-    return [
-        row.asDict()
-        | {"context": json.loads(row.context), "load_id": None, "ranges": sorted(ranges[row.unit_id]), "is_again": True}
-        for row in rows
-    ]
+    units = stored(batch.project, f"unit_id in ({', '.join(map(plain_literal, sorted(ranges)))})")
+    of_replay = {"load_id": None, "is_again": True}
+    return [unit | of_replay | {"ranges": sorted(ranges[unit["unit_id"]])} for unit in units]
 
 
 def is_whole(ranges: list[list], size: int) -> bool:

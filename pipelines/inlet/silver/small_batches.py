@@ -1,0 +1,232 @@
+"""A batch of few records, decoded in one process of its own and written without Spark, which takes seconds for the same
+(docs/adr/0030).
+
+It is for plain batches: their units are decoded for the first time and alone. What needs a look at other rows of silver
+goes the way through Spark: repeats, parts, definitions, rows of full loads. So does whatever fails here, for
+that way sets aside what a decoder fails on, and says so. Nothing is written before all of it is known.
+"""
+
+import json
+from collections.abc import Sequence
+
+from inlet import lake
+from inlet.bronze import guard, load_times, lookups
+from inlet.bronze.history import Reading
+from inlet.codecs import CODECS
+from inlet.codecs.codec import decode_block, offers
+from inlet.lake import snapshots
+from inlet.silver import blocks, file_loads, full_loads, messages, parts, verdicts
+from inlet.silver.batch import Batch, overlaps
+from inlet.source import Source
+from inlet.sql import plain_literal
+from inlet.table import Table
+from inlet.unit import PLANNED
+
+NUM_RECORDS, NUM_BYTES = 2_000, 4 << 20  # at most
+WRITTEN = {"change": "silver.changes", "reject": "silver.rejects", "control": "silver.control_events"}
+IMAGES = ("before", "after", "header")
+
+
+def write(batch: Batch, files: Sequence[Reading]) -> set[str]:
+    """Decode the plain sources of a batch, and write their changes, rejects and control events. In: its rows of
+    bronze.files. Out: the sources that were written; of the others nothing is written, and no account has changed."""
+    if "://" in batch.project.lakehouse_path() or batch.is_apart:
+        return set()
+    plain = [name for name in batch.sources if _is_plain(batch, name, [row for row in files if row["source"] == name])]
+    if sum(batch.project.size_of(row) for row in files if row["source"] in plain) > NUM_BYTES:
+        return set()
+    if not plain:
+        return set()
+    landed, heads = _blocks(batch, plain, files)
+    units = [*_messages(batch, plain), *heads]
+    num_records, num_bytes = (sum(unit[name] for unit in units) for name in ("num_records", "size_bytes"))
+    if not units or num_records > NUM_RECORDS or num_bytes > NUM_BYTES:  # a Parquet file holds more than its size
+        return set()
+    loads, known = _loads(batch, plain), lookups.known(batch.project, batch.batch_id)
+    try:
+        found = guard.in_child(lambda: {name: _decoded(batch, name, units, loads, known) for name in plain})
+    except guard.Died:
+        return set()
+    found = {name: rows for name, rows in found.items() if rows is not None and _is_new(batch, name, rows)}
+    rows = [row for of_source in found.values() for row in of_source]
+    messages_ = [unit for unit in units if "topic" in unit and unit["source"] in found]
+    landed, heads = ([unit for unit in some if unit["source"] in found] for some in (landed, heads))
+    _count(batch, [*messages_, *landed], rows)
+    verdicts.account(batch, landed, heads, [row for row in files if row["source"] in found])
+    for result, table in WRITTEN.items():
+        if own := [row for row in rows if row["result"] == result]:
+            batch.add(_events_once(batch, own) if result == "control" else own, table)
+    _write_ends_of_loads(batch, messages_, rows, loads)
+    file_loads.of_files(batch, landed)
+    return set(found)
+
+
+def _is_plain(batch: Batch, name: str, files: list[Reading]) -> bool:
+    source = batch.project.sources[name]
+    codec = CODECS[source.codec]
+    by_place = offers(codec, "decode_message") and offers(codec, "COLUMNS")  # names tell the places of its files
+    is_asked = source.brings_messages or not by_place
+    return (
+        all(row.cause == PLANNED and not row["problem"] for row in files)
+        and not (is_asked and getattr(codec, "IDENTITY", None))
+        and not (offers(codec, "join") and any(row["source"] == name for row in parts.waiting(batch.project)))
+    )
+
+
+def _messages(batch: Batch, sources: list[str]) -> list[dict]:
+    """The messages of these sources."""
+    own = [name for name in sources if batch.project.sources[name].brings_messages]
+    snapshot = lake.newest(batch.project.lakehouse_path(), "bronze.messages") if own else None
+    if snapshot is None:
+        return []
+    of_batch = f"batch_id = {batch.batch_id} and source in ({', '.join(map(plain_literal, own))})"
+    order = 'source, topic, partition, "offset"'
+    rows = snapshots.rows_of(snapshot.query(f"select * from rows where {of_batch} order by {order}"))
+    times = load_times.of_files(batch.project, [batch.project.sources[name] for name in own])
+    timed = (load_times.timed(row, times.get((row["source"], row["path"]))) for row in rows)
+    return [row | {"num_records": 1} for row in timed]
+
+
+def _blocks(batch: Batch, sources: list[str], files: Sequence[Reading]) -> tuple[list[dict], list[dict]]:
+    """The blocks of these sources: those of the batch, and those that it decodes, with their bytes."""
+    landed, heads = list[dict](), list[dict]()
+    for name in (name for name in sources if not batch.project.sources[name].brings_messages):
+        own = blocks.headers(batch, CODECS[batch.project.sources[name].codec], [name])
+        landed += own
+        heads += verdicts.judged_units(batch, own, [row for row in files if row["source"] == name])
+    if sum(head["size_bytes"] for head in heads) > NUM_BYTES:
+        return landed, [head | {"num_records": NUM_RECORDS + 1} for head in heads]
+    units = ", ".join(plain_literal(head["unit_id"]) for head in heads)
+    batches = ", ".join(str(number) for number in sorted({head["batch_id"] for head in heads}))
+    where = f"where batch_id in ({batches}) and unit_id in ({units})"
+    rows = lake.peek(batch.project.lakehouse_path(), "bronze.blocks", ["unit_id", "bytes"], where) if heads else []
+    data = {row["unit_id"]: row["bytes"] for row in rows}
+    of_heads = [head | {"bytes": data[head["unit_id"]], "context": json.dumps(head["context"])} for head in heads]
+    return landed, [head | {"ranges": json.dumps(head["ranges"]) if "ranges" in head else None} for head in of_heads]
+
+
+def _loads(batch: Batch, sources: list[str]) -> list[dict]:
+    """The full loads of the sources that earlier batches have begun."""
+    has_loads = {name for name in sources if getattr(CODECS[batch.project.sources[name].codec], "LOADS", None)}
+    known = full_loads.known_loads(batch.project, batch.batch_id) if has_loads else []
+    return sorted(
+        (load for load in known if load["source"] in has_loads),
+        key=lambda load: (load["source"], load["table"], load["first_at"]),
+    )
+
+
+def _decoded(
+    batch: Batch, name: str, units: list[dict], loads: list[dict], found: dict[str, dict[str, bytes]]
+) -> list[dict] | None:
+    """What the units of a source hold, as rows of decoded.COLUMNS; None where it is not plain. In: what was looked up,
+    by source and name. It asks nothing of the lakehouse: delta-rs does not work in a child of a process that has used
+    it."""
+    source = batch.project.sources[name]
+    codec, tables, known = CODECS[source.codec], batch.project.tables_of(source), found.get(name, {})
+    own, rows = [load for load in loads if load["source"] == name], list[dict]()
+    try:
+        for unit in (unit for unit in units if unit["source"] == name):
+            if "topic" not in unit:
+                of_block = _rows_of_block(codec, unit, source, tables)
+                if of_block is None:
+                    return None
+                rows += of_block
+            elif _brings_or_loads(codec, unit, source, tables, known):
+                return None
+            else:
+                rows += messages.rows_of(codec, unit, source, tables, own, known)
+    except Exception:  # the way through Spark finds the unit that it fails on, or raises the same
+        return None
+    return rows
+
+
+def _brings_or_loads(codec, message: dict, source: Source, tables: dict[str, Table], known: dict[str, bytes]) -> bool:
+    """True if a message brings what others name, or is a row of a full load."""
+    if offers(codec, "brought") and codec.brought(message):
+        return True
+    if not codec.LOADS:
+        return False
+    given = lookups.with_lookups(codec, message, source, known)
+    return codec.refresh_row(given, source, tables) is not None
+
+
+def _rows_of_block(codec, unit: dict, source: Source, tables: dict[str, Table]) -> list[dict] | None:
+    """What a block holds; None where it is of a full load."""
+    context = json.loads(unit["context"])
+    if offers(codec, "load_of") and codec.load_of(context) is not None:
+        return None
+    found = decode_block(codec, unit["bytes"], context, source, tables)
+    rows = blocks.rows_of(unit, found, source, tables)
+    if isinstance(found.changes, list):
+        return rows
+    of_unit = {"source": source.name, "unit_id": unit["unit_id"], "result": "change"}
+    images = [name for name in IMAGES if name in found.changes.schema.names]
+    stored = found.changes.select(images).to_pylist()
+    changes = codec.changes_as_rows(found, context, source, tables)
+    ranges = json.loads(unit["ranges"]) if unit["ranges"] else None
+    for row, image in zip(changes, stored, strict=True):
+        if ranges and not verdicts.stands(ranges, row["unit_offset"]):
+            continue
+        states = row.get("column_states")
+        of_states = {"column_states": list(states.items()) if isinstance(states, dict) else states}
+        rows.append(dict.fromkeys(IMAGES) | row | of_states | image | of_unit)
+    return rows
+
+
+def _is_new(batch: Batch, name: str, rows: list[dict]) -> bool:
+    """True if there are changes, rejects and control events alone, and no change can be in silver already, or twice
+    here."""
+    if not {row["result"] for row in rows} <= {*WRITTEN, "account"}:
+        return False
+    changes = [row for row in rows if row["result"] == "change"]
+    places = {row["change_seq"] for row in changes}
+    if len(places) < len(changes) or any(row["operation"] == "REFRESH" for row in changes):
+        return False
+    if not places or not overlaps(batch, {name: (min(places), max(places))}):
+        return True
+    among = f"source = {plain_literal(name)} and change_seq in ({', '.join(map(plain_literal, sorted(places)))})"
+    return not lake.peek(batch.project.lakehouse_path(), "silver.changes", ["change_seq"], f"where {among} limit 1")
+
+
+def _count(batch: Batch, units: list[dict], rows: list[dict]) -> None:
+    for unit in units:
+        account = batch.account(unit["source"])
+        account.num_units += 1
+        account.num_records += unit["num_records"]
+        account.bytes_landed += unit["size_bytes"]
+    for row in rows:
+        if row["result"] == "account":
+            account = batch.account(row["source"])
+            account.num_records += row["num_packed"]
+            account.num_control += row["num_control"]
+            account.bytes_framing += row["bytes_framing"]
+
+
+def _events_once(batch: Batch, events: list[dict]) -> list[dict]:
+    """Control events; one that has a place in the order once."""
+    place = ("source", "change_seq", "kind")
+    placed = {tuple(row[name] for name in place): row for row in reversed(events) if row.get("change_seq")}
+    if not placed:
+        return events
+    low, high = min(seq for _, seq, _ in placed), max(seq for _, seq, _ in placed)
+    between = f"change_seq between {plain_literal(low)} and {plain_literal(high)}"
+    known = lake.peek(batch.project.lakehouse_path(), "silver.control_events", list(place), f"where {between}")
+    before = {tuple(row[name] for name in place) for row in known}
+    new = [row for key, row in placed.items() if key not in before]
+    return [*reversed(new), *(row for row in events if not row.get("change_seq"))]
+
+
+def _write_ends_of_loads(batch: Batch, units: list[dict], rows: list[dict], loads: list[dict]) -> None:
+    """Write the ends of loads that messages prove. Spark is asked if a load is open, or begins after a change."""
+    least = {name: messages.AFTER_ALL for name in batch.sources}
+    for row in rows:
+        if row["result"] == "change":
+            least[row["source"]] = min(least[row["source"]], row["change_seq"])
+    of_codecs: dict[str, list] = {}
+    for name in sorted({unit["source"] for unit in units}):
+        source = batch.project.sources[name]
+        of_codecs.setdefault(source.codec, []).append(source)
+    for name, sources in of_codecs.items():
+        if CODECS[name].LOADS:
+            own = [load for load in loads if load["source"] in {source.name for source in sources}]
+            full_loads.of_messages(batch, CODECS[name], sources, own, least)
