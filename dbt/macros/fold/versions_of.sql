@@ -12,7 +12,7 @@ select {{ unprefixed(our, ['source']) }},
          {%- endfor %}) as image,
          {{ unprefixed(our, ['not_supplied', 'conflict'] + lineage()) }}
   from {{ '(select * from %s.%s__%s where false)' % (target.schema, name, table)
-       if batch.is_first else batch.touched_rows if batch.touched_rows and table == 'current'
+       if batch.is_first else batch.touched_rows if table == 'current' and batch.get('touched_rows')
        else '%s.%s__%s' % (target.schema, name, table) }} c
   where {{ condition }}
 {%- endmacro %}
