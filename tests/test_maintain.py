@@ -22,9 +22,10 @@ from inlet import config, lake
 from inlet.commands import maintain
 from inlet.errors import ConfigError
 from inlet.lake import compaction, maintenance, table_state
+from inlet.lake.compaction import MB
 from inlet.lake.delta_log import DAY, DeltaLog
 from inlet.lake.maintenance import plan
-from inlet.lake.table_state import LOG, MB, Kept, State
+from inlet.lake.table_state import LOG, Kept, State
 from inlet.log import Log
 from inlet.publish import kept_versions
 from tests import lakes, projects

@@ -1,5 +1,6 @@
 """Delta tables read without Spark give the values that Spark gives."""
 
+import random
 import shutil
 from datetime import UTC, datetime
 from pathlib import Path
@@ -7,12 +8,13 @@ from pathlib import Path
 import deltalake
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from inlet import lake
 from inlet.change import Column
 from inlet.commands import run as running
 from inlet.commands.status import status
-from inlet.lake import tables
+from inlet.lake import compaction, tables
 from inlet.lake.spark import session
 from tests import lakes, projects
 
@@ -53,6 +55,23 @@ def test_files_of_earlier_releases_are_not_written_together_without_spark(tmp_pa
     assert lake.size(str(tmp_path), "gold.old")[0] == len(TIMES)
     found = lake.peek(str(tmp_path), "gold.old", ["at"], "order by at")
     assert [row["at"].replace(tzinfo=UTC) for row in found] == TIMES
+
+
+@pytest.mark.parametrize(("most", "left"), [(64 << 20, 3), (4_000, 10)])
+def test_only_small_files_are_written_together_and_only_so_many_bytes_of_them(tmp_path, monkeypatch, most, left):
+    """A large table with many files of medium size would else be written again as a whole, at the end of a run."""
+    folder = str(tmp_path / "gold" / "large")
+    for number in range(10):
+        text = random.Random(number).randbytes(30_000 if number < 2 else 10).hex()
+        deltalake.write_deltalake(folder, pa.table({"text": [text]}), mode="append")
+    before = set(deltalake.DeltaTable(folder).file_uris())
+    large = {uri for uri in before if Path(uri).stat().st_size > 20_000}
+    monkeypatch.setattr(compaction, "NUM_FILES", 1)
+    monkeypatch.setattr(compaction, "SMALL_FILE", 20_000)
+    monkeypatch.setattr(compaction, "SMALL_TABLE", most)
+    lake.keep_short(folder)
+    after = set(deltalake.DeltaTable(folder).file_uris())
+    assert (len(large), len(after), large <= after) == (2, left, True)
 
 
 def test_spark_writes_times_that_any_reader_reads(spark, lakehouse):

@@ -228,11 +228,10 @@ def row_of(block: FileBlock, planned: dict) -> dict:
     }
 
 
-def stored(project: Project, where: str, *further: str) -> list[dict]:
-    """Blocks of bronze in order, without their bytes, their contexts read. In: SQL for which; further columns. Read
-    without Spark."""
+def stored(project: Project, where: str) -> list[dict]:
+    """Blocks of bronze in order, without their bytes, their contexts read. In: SQL for which. Read without Spark."""
     rest = f"where {where} order by source, path, file_offset"
-    rows = lake.peek(project.lakehouse_path(), "bronze.blocks", [*HEAD, *further], rest)
+    rows = lake.peek(project.lakehouse_path(), "bronze.blocks", HEAD, rest)
     return [row | {"context": json.loads(row["context"])} for row in rows]
 
 

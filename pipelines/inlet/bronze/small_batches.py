@@ -5,6 +5,7 @@ it was planned.
 
 import hashlib
 import json
+import logging
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from inlet.source import ROW_TRANSPORTS
 if TYPE_CHECKING:
     import pyarrow as pa
 
+log = logging.getLogger(__name__)
 NUM_FILES, NUM_BYTES = 100, 4 << 20  # at most
 
 
@@ -51,7 +53,8 @@ def _append(project: Project, table: str, read, batch_id: int, is_child: bool = 
 
     try:
         rows = guard.in_child(read) if is_child else read()
-    except (Exception, guard.Died):  # the way through Spark finds the file that it fails on
+    except Exception as error:  # the way through Spark finds the file that it fails on
+        log.info("%s of batch %d goes through Spark: %s", table, batch_id, guard.why(error))
         return False
     app_id = f"inlet-{table.replace('.', '-')}"
     landed_at = pa.repeat(pa.scalar(datetime.now(UTC), pa.timestamp("us", "UTC")), len(rows))

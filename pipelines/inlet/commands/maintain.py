@@ -14,7 +14,8 @@ from inlet.config import Project
 from inlet.errors import ConfigError
 from inlet.gold import build
 from inlet.lake import maintenance, table_state
-from inlet.lake.maintenance import NUM_DUE, SMALL_TABLE, Plan
+from inlet.lake.compaction import SMALL_TABLE
+from inlet.lake.maintenance import NUM_DUE, Plan
 from inlet.lake.table_state import Kept
 from inlet.log import Log
 from inlet.publish import kept_versions, pins

@@ -13,7 +13,9 @@ from threading import RLock
 from urllib.parse import unquote
 
 NUM_FILES, CHECKPOINT_COMMITS = 40, 10  # of a table that is written without Spark
-TARGET_BYTES = 128 << 20  # of a data file
+MB = 1 << 20
+SMALL_FILE = 32 * MB  # delta-rs leaves larger files as they are, and makes none
+SMALL_TABLE = 64 * MB  # bytes of small files up to which it writes them together; more take Spark
 # of the features of a table those with which delta-rs writes; of others it makes no commit
 FEATURES = {"appendOnly", "deletionVectors", "invariants", "timestampNtz", "variantType"}
 _compacting = RLock()
@@ -28,7 +30,7 @@ def keep_short(path: str) -> None:
     with _compacting:
         table = deltalake.DeltaTable(path)
         try:
-            if table.version() % NUM_FILES == 0 and not why_by_spark(table):
+            if table.version() % NUM_FILES == 0 and _small_bytes(table) <= SMALL_TABLE and not why_by_spark(table):
                 compact(table)
             if table.version() % CHECKPOINT_COMMITS == 0:
                 table.create_checkpoint()
@@ -43,11 +45,11 @@ def compact(table) -> None:
     """
     with _compacting:
         table.update_incremental()
-        table.optimize.compact(target_size=TARGET_BYTES)
+        table.optimize.compact(target_size=SMALL_FILE)
 
 
 def why_by_spark(table) -> str:
-    """Why delta-rs must not write a table's files together; "" where it may. Reads the footers of its files."""
+    """Why delta-rs must not write a table's files together; "" where it may. Reads the footers of its small files."""
     return unwritable(table) or ("times of an earlier release in its files" if _has_int96(table) else "")
 
 
@@ -63,15 +65,29 @@ def unwritable(table) -> str:
 
 
 def _has_int96(table) -> bool:
-    """True if a file holds times as INT96. Tables without times are not looked at."""
+    """True if a small file holds times as INT96. Tables without times are not looked at."""
     import fsspec
     import pyarrow.parquet as pq
 
     if "timestamp" not in table.schema().to_json():
         return False
-    for uri in table.file_uris():
+    small = {path.rpartition("/")[2] for path, _ in _small_files(table)}
+    for uri in (uri for uri in table.file_uris() if uri.rpartition("/")[2] in small):
         with fsspec.open(unquote(uri), "rb") as file:
             schema = pq.ParquetFile(file).schema
             if any(schema.column(n).physical_type == "INT96" for n in range(len(schema))):
                 return True
     return False
+
+
+def _small_files(table) -> list[tuple[str, int]]:
+    """(path below the table, bytes) of the files that are written together."""
+    from inlet.lake import snapshots
+
+    actions = snapshots.as_arrow(table.get_add_actions(flatten=True))
+    files = zip(actions.column("path").to_pylist(), actions.column("size_bytes").to_pylist())
+    return [(path, size) for path, size in files if size < SMALL_FILE]
+
+
+def _small_bytes(table) -> int:
+    return sum(size for _, size in _small_files(table))

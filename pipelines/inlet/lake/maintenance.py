@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 import fsspec
 
 from inlet.lake import compaction, reads
+from inlet.lake.compaction import MB, SMALL_FILE, SMALL_TABLE
 from inlet.lake.delta_log import DeltaLog
-from inlet.lake.table_state import LOG, LOG_DAYS, MB, OURS, SMALL_FILE, State
+from inlet.lake.table_state import LOG, LOG_DAYS, OURS, State
 from inlet.lake.tables import DATABASES
 from inlet.sql import literal
 from inlet.sql import name as quoted
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 RETAIN_HOURS, LEAST_HOURS = 168, 24  # of files that newer versions lack; the public views may be a day back
-SMALL_TABLE = 64 * MB  # up to so many bytes of small files delta-rs writes them together
 NUM_WORTH, NUM_DUE = 10, 40  # small files that are worth a commit, and at the end of a run
 NUM_COMMITS = 10  # after which a checkpoint is due
 KEY_BYTES, KEY_SHARE = 256 * MB, 0.25  # that hold one key, from which on the rows are put in its order

@@ -9,10 +9,9 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from inlet.lake import compaction, reads, snapshots
+from inlet.lake.compaction import SMALL_FILE
 from inlet.lake.delta_log import DAY, DeltaLog, LogLacks, written_at
 
-MB = 1 << 20
-SMALL_FILE = 32 * MB
 LOG_DAYS = 30  # that a log is kept by default
 LOG, OURS = "delta.logRetentionDuration", "inlet.keeps_log"  # the second one: maintenance has set the first one
 DAYS = {"hour": 1 / 24, "day": 1, "week": 7}

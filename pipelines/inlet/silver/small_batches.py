@@ -7,6 +7,7 @@ that way sets aside what a decoder fails on, and says so. Nothing is written bef
 """
 
 import json
+import logging
 from collections.abc import Sequence
 
 from inlet import lake
@@ -22,6 +23,7 @@ from inlet.sql import plain_literal
 from inlet.table import Table
 from inlet.unit import PLANNED
 
+log = logging.getLogger(__name__)
 NUM_RECORDS, NUM_BYTES = 2_000, 4 << 20  # at most
 WRITTEN = {"change": "silver.changes", "reject": "silver.rejects", "control": "silver.control_events"}
 IMAGES = ("before", "after", "header")
@@ -32,25 +34,20 @@ def write(batch: Batch, files: Sequence[Reading]) -> set[str]:
     bronze.files. Out: the sources that were written; of the others nothing is written, and no account has changed."""
     if "://" in batch.project.lakehouse_path() or batch.is_apart:
         return set()
-    plain = [name for name in batch.sources if _is_plain(batch, name, [row for row in files if row["source"] == name])]
-    if sum(batch.project.size_of(row) for row in files if row["source"] in plain) > NUM_BYTES:
-        return set()
+    landed, units = _few(batch, files)
+    plain = sorted({unit["source"] for unit in units})
     if not plain:
-        return set()
-    landed, heads = _blocks(batch, plain, files)
-    units = [*_messages(batch, plain), *heads]
-    num_records, num_bytes = (sum(unit[name] for unit in units) for name in ("num_records", "size_bytes"))
-    if not units or num_records > NUM_RECORDS or num_bytes > NUM_BYTES:  # a Parquet file holds more than its size
         return set()
     loads, known = _loads(batch, plain), lookups.known(batch.project, batch.batch_id)
     try:
         found = guard.in_child(lambda: {name: _decoded(batch, name, units, loads, known) for name in plain})
-    except guard.Died:
+    except guard.Died as death:  # the way through Spark decodes each unit in a process of its own
+        log.info("batch %d goes through Spark: %s", batch.batch_id, death)
         return set()
     found = {name: rows for name, rows in found.items() if rows is not None and _is_new(batch, name, rows)}
     rows = [row for of_source in found.values() for row in of_source]
-    messages_ = [unit for unit in units if "topic" in unit and unit["source"] in found]
-    landed, heads = ([unit for unit in some if unit["source"] in found] for some in (landed, heads))
+    landed, units = ([unit for unit in some if unit["source"] in found] for some in (landed, units))
+    messages_, heads = ([unit for unit in units if ("topic" in unit) == is_message] for is_message in (True, False))
     _count(batch, [*messages_, *landed], rows)
     verdicts.account(batch, landed, heads, [row for row in files if row["source"] in found])
     for result, table in WRITTEN.items():
@@ -59,6 +56,25 @@ def write(batch: Batch, files: Sequence[Reading]) -> set[str]:
     _write_ends_of_loads(batch, messages_, rows, loads)
     file_loads.of_files(batch, landed)
     return set(found)
+
+
+def _few(batch: Batch, files: Sequence[Reading]) -> tuple[list[dict], list[dict]]:
+    """The blocks that plain sources have landed, and the units to decode of these sources, with their bytes: of the
+    smallest sources first, as many as may be decoded here."""
+    of_source = {name: [row for row in files if row["source"] == name] for name in batch.sources}
+    sizes = {name: sum(map(batch.project.size_of, rows)) for name, rows in of_source.items()}
+    landed, units, left = list[dict](), list[dict](), [NUM_RECORDS, NUM_BYTES]
+    for name in sorted(batch.sources, key=lambda name: (sizes[name], name)):
+        if sizes[name] > left[1] or not _is_plain(batch, name, of_source[name]):
+            continue
+        is_read = batch.project.sources[name].brings_messages
+        own, heads = ([], _messages(batch, name)) if is_read else _heads(batch, name, of_source[name])
+        size = [sum(unit[what] for unit in heads) for what in ("num_records", "size_bytes")]
+        if all(have <= may for have, may in zip(size, left)):  # a Parquet file holds more than its size
+            left = [may - have for may, have in zip(left, size)]
+            landed += own
+            units += heads if is_read else _with_bytes(batch, heads)
+    return landed, units
 
 
 def _is_plain(batch: Batch, name: str, files: list[Reading]) -> bool:
@@ -73,36 +89,44 @@ def _is_plain(batch: Batch, name: str, files: list[Reading]) -> bool:
     )
 
 
-def _messages(batch: Batch, sources: list[str]) -> list[dict]:
-    """The messages of these sources."""
-    own = [name for name in sources if batch.project.sources[name].brings_messages]
-    snapshot = lake.newest(batch.project.lakehouse_path(), "bronze.messages") if own else None
+def _messages(batch: Batch, name: str) -> list[dict]:
+    """The messages of a source; none where there are too many."""
+    lakehouse, own = batch.project.lakehouse_path(), f"batch_id = {batch.batch_id} and source = {plain_literal(name)}"
+    snapshot = lake.newest(lakehouse, "bronze.messages")
     if snapshot is None:
         return []
-    of_batch = f"batch_id = {batch.batch_id} and source in ({', '.join(map(plain_literal, own))})"
-    order = 'source, topic, partition, "offset"'
-    rows = snapshots.rows_of(snapshot.query(f"select * from rows where {of_batch} order by {order}"))
-    times = load_times.of_files(batch.project, [batch.project.sources[name] for name in own])
+    rows = snapshots.rows_of(
+        snapshot.query(f'select * from rows where {own} order by topic, partition, "offset" limit {NUM_RECORDS + 1}')
+    )
+    times = load_times.of_files(batch.project, [batch.project.sources[name]])
     timed = (load_times.timed(row, times.get((row["source"], row["path"]))) for row in rows)
     return [row | {"num_records": 1} for row in timed]
 
 
-def _blocks(batch: Batch, sources: list[str], files: Sequence[Reading]) -> tuple[list[dict], list[dict]]:
-    """The blocks of these sources: those of the batch, and those that it decodes, with their bytes."""
-    landed, heads = list[dict](), list[dict]()
-    for name in (name for name in sources if not batch.project.sources[name].brings_messages):
-        own = blocks.headers(batch, CODECS[batch.project.sources[name].codec], [name])
-        landed += own
-        heads += verdicts.judged_units(batch, own, [row for row in files if row["source"] == name])
-    if sum(head["size_bytes"] for head in heads) > NUM_BYTES:
-        return landed, [head | {"num_records": NUM_RECORDS + 1} for head in heads]
+def _heads(batch: Batch, name: str, files: list[Reading]) -> tuple[list[dict], list[dict]]:
+    """The blocks that a source has landed, and those to decode, without their bytes."""
+    landed = blocks.headers(batch, CODECS[batch.project.sources[name].codec], [name])
+    return landed, verdicts.judged_units(batch, landed, files)
+
+
+def _with_bytes(batch: Batch, heads: list[dict]) -> list[dict]:
+    """Blocks as `blocks.rows_of` takes them."""
+    if not heads:
+        return []
     units = ", ".join(plain_literal(head["unit_id"]) for head in heads)
     batches = ", ".join(str(number) for number in sorted({head["batch_id"] for head in heads}))
     where = f"where batch_id in ({batches}) and unit_id in ({units})"
-    rows = lake.peek(batch.project.lakehouse_path(), "bronze.blocks", ["unit_id", "bytes"], where) if heads else []
+    rows = lake.peek(batch.project.lakehouse_path(), "bronze.blocks", ["unit_id", "bytes"], where)
     data = {row["unit_id"]: row["bytes"] for row in rows}
-    of_heads = [head | {"bytes": data[head["unit_id"]], "context": json.dumps(head["context"])} for head in heads]
-    return landed, [head | {"ranges": json.dumps(head["ranges"]) if "ranges" in head else None} for head in of_heads]
+    return [
+        head
+        | {
+            "bytes": data[head["unit_id"]],
+            "context": json.dumps(head["context"]),
+            "ranges": json.dumps(head["ranges"]) if "ranges" in head else None,
+        }
+        for head in heads
+    ]
 
 
 def _loads(batch: Batch, sources: list[str]) -> list[dict]:
@@ -135,7 +159,8 @@ def _decoded(
                 return None
             else:
                 rows += messages.rows_of(codec, unit, source, tables, own, known)
-    except Exception:  # the way through Spark finds the unit that it fails on, or raises the same
+    except Exception as error:  # the way through Spark finds the unit that it fails on, or raises the same
+        log.info("%s goes through Spark: %s", name, guard.why(error))
         return None
     return rows
 
