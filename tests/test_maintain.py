@@ -241,7 +241,7 @@ def test_where_the_log_has_lost_a_version_in_use_no_file_is_removed(project, mon
     later(monkeypatch, 8)
     current = of(maintain.plans(project), "gold.items__current")
     assert "vacuum" not in current.does
-    assert "version 20 can't be read any more: the log lacks version 0, so none is removed" in current.row()["keeps"]
+    assert "version 20 cannot be read any more: the log lacks version 0, so none is removed" in current.row()["keeps"]
 
 
 @pytest.mark.parametrize("step", ["keep_log", "compact", "checkpoint", "remove"])

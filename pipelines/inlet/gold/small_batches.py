@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from inlet import lake
 from inlet.config import Project
 from inlet.errors import TryAgain
-from inlet.lake import snapshots
+from inlet.lake import compaction, snapshots
 from inlet.sql import plain_literal
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 NEW_BYTES = 16 << 20  # of a run's records: their rows pass through the driver
 WHOLE_BYTES, WHOLE_ROWS = 16 << 20, 200_000  # of a table of current rows, up to which it is written whole
-FEATURES = {"appendOnly", "deletionVectors", "invariants", "timestampNtz"}  # with which delta-rs reads and writes all
 # a float is equal to another one in Spark that has other bytes; the others delta-rs does not write
 NO_KEYS, NO_COLUMNS = ("float", "double"), ("variant", "interval", "void", "geometry", "geography")
 
@@ -87,9 +86,7 @@ def is_small(lakehouse: str, table: "Table") -> bool:
     if any(types[name] in NO_KEYS for name in table.key):
         return False
     existing = [lake.newest(lakehouse, f"gold.{table.name}__{step}") for step in STEPS]
-    protocols = [snapshot.table.protocol() for snapshot in existing if snapshot]
-    features = {f for p in protocols for f in (*(p.writer_features or ()), *(p.reader_features or ()))}
-    return features <= FEATURES
+    return not any(compaction.unwritable(snapshot.table) for snapshot in existing if snapshot)
 
 
 def is_whole(lakehouse: str, table: "Table") -> bool:

@@ -67,7 +67,7 @@ class DeltaLog:
 
     def files(self, versions: Iterable[int]) -> dict[int, set[str]]:
         """Version -> paths below the table of its data files and deletion vectors. Raises: LogLacks for a version that
-        the log can't give any more."""
+        the log cannot give any more."""
         if self.lacks:
             raise LogLacks(self.lacks)
         found: dict[int, set[str]] = {}
@@ -78,7 +78,7 @@ class DeltaLog:
                 at, state = start, set(self._checkpoint(start))
             for number in range(at + 1, version + 1):
                 if number not in self.commits:
-                    raise LogLacks(f"version {version} can't be read any more: the log lacks version {number}")
+                    raise LogLacks(f"version {version} cannot be read any more: the log lacks version {number}")
                 for action in self.actions(number):
                     if add := action.get("add"):
                         state.add(_key(add))

@@ -5,7 +5,7 @@ No step changes a row, and each is one commit, one checkpoint, or the removal of
 process that ends between any two leaves a table that reads the same, and the next maintenance goes on from there.
 Rows that silver or gold still have to take are rows of the newest version, which nothing here touches.
 
-Why not VACUUM: Spark's can't keep the versions that views and pins name, and with a longer RETAIN it does not either,
+Why not VACUUM: Spark's cannot keep the versions that views and pins name, and with a longer RETAIN it does not either,
 because checkpoints leave out removed files after `delta.deletedFileRetentionDuration`; that of delta-rs removes
 deletion vectors that are in use. Why not CLUSTER BY: delta-rs does not write to clustered tables.
 """

@@ -26,7 +26,7 @@ class State:
     sizes: tuple[int, ...] = ()  # of its data files
     num_commits: int = 0  # after the last checkpoint
     num_log_files: int = 0
-    by_spark: str = ""  # why delta-rs can't write its files together
+    by_spark: str = ""  # why delta-rs cannot write its files together
     is_foreign: bool = False  # whether delta-rs makes no commit to it
     is_clustered: bool = False  # by CLUSTER BY, which Spark's OPTIMIZE follows
     key: tuple[str, ...] = ()  # the columns in whose order the rows should lie; none: as they were appended
