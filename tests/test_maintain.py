@@ -17,6 +17,7 @@ import deltalake
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from fsspec.implementations.local import LocalFileSystem
 
 from inlet import config, lake
 from inlet.commands import maintain
@@ -223,6 +224,19 @@ def test_a_point_that_is_shown_and_not_logged_stays_readable(project, monkeypatc
         lakehouse, "gold.items__current", 39
     )
     assert "version 40, the point 2" in of(maintain.plans(project), "gold.items__current").row()["keeps"]
+
+
+def test_a_note_that_a_dead_process_has_begun_is_none(project, monkeypatch):
+    kept_versions.note_pin(project, "month_end", 2, {"items__current": 40})
+    with monkeypatch.context() as patched:
+        patched.setattr(LocalFileSystem, "mv", dies)
+        with pytest.raises(KeyboardInterrupt):
+            kept_versions.note_pin(project, "month_end", 3, {"items__current": 41})
+    assert kept_versions.pins(project) == {"month_end": {"point": 2, "versions": {"items__current": 40}}}
+
+
+def dies(*args):
+    raise KeyboardInterrupt
 
 
 def test_a_pin_of_an_earlier_inlet_is_not_guessed(project, monkeypatch):

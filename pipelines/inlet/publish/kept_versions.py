@@ -22,17 +22,19 @@ from inlet.lake import maintenance
 from inlet.lake.delta_log import DeltaLog
 from inlet.lake.table_state import Kept
 from inlet.publish.point import LOG, newest
-from inlet.sql import literal
+from inlet.sql import plain_literal
 
 FOLDER = "_pins"
 SHOWN = "public"  # the note of the point that the public views are moved to; no pin has this name
 
 
 def note_pin(project: Project, name: str, number: int, versions: dict[str, int]) -> None:
-    """Note what a pin reads, or the public views, before they are made: maintenance asks no catalog."""
+    """Note what a pin reads, or the public views, before they are made: maintenance asks no catalog. A note is there as
+    a whole, or as it was before."""
     store, file = _place(project, f"{name}.json")
     store.makedirs(file.rsplit("/", 1)[0], exist_ok=True)
-    store.pipe_file(file, json.dumps({"point": number, "versions": versions}).encode())
+    store.pipe_file(f"{file}.new", json.dumps({"point": number, "versions": versions}).encode())
+    store.mv(f"{file}.new", file)
 
 
 def drop_pin(project: Project, name: str) -> None:
@@ -101,9 +103,9 @@ def _place(project: Project, *names: str):
 
 def _before(project: Project, shown: dict[str, int]) -> dict[str, int]:
     """Table -> the version that its views read before they moved to the one that is shown."""
+    of_tables = [(f"versions[{plain_literal(name)}]", version) for name, version in shown.items()]
     asked = [
-        f"max(case when versions[{literal(name)}] < {version} then versions[{literal(name)}] end) as {_column(n)}"
-        for n, (name, version) in enumerate(shown.items())
+        f"max(case when {own} < {version} then {own} end) as {_column(n)}" for n, (own, version) in enumerate(of_tables)
     ]
     rows = lake.peek(project.lakehouse_path(), LOG, asked) if asked else []
     numbers = list(rows[0].values()) if rows else []
