@@ -14,6 +14,7 @@ from inlet import gold, lake
 from inlet.commands.run import build_gold
 from inlet.errors import InletError
 from inlet.gold import build, dbt, generate, small_batches
+from inlet.lake import entries
 from tests import reference
 from tests.silver import by_source, write_silver
 from tests.streams import COLUMNS, KEY, Change, deliver, seq, stream
@@ -24,7 +25,7 @@ from tests.test_gold_sql import statements
 @pytest.fixture(scope="module")
 def here(tmp_path_factory, spark, lakehouse):
     names = "kept", "crashed", "crashed_small", "crashed_large", "verified", "unused", "ranged", "broken", "left"
-    names = (*names, "small", "large", "vectors")
+    names = (*names, "small", "large", "vectors", *(f"begun{n}" for n in range(4)))
     made = project(
         tmp_path_factory.mktemp("gold_runs"),
         lakehouse,
@@ -144,6 +145,30 @@ def test_a_crash_between_any_two_steps_heals_on_the_next_run(spark, here, name, 
     assert_history(spark, name, streams)
 
 
+def test_a_run_that_dies_while_it_makes_the_tables_of_a_new_one_is_healed(spark, here, monkeypatch):
+    """The last table that it made is not in the catalog yet; of another table each."""
+    names, enter, entered = [f"begun{n}" for n in range(4)], entries.enter, []
+
+    def dying(session, lakehouse, table) -> None:
+        name = table.removeprefix("gold.").partition("__")[0]
+        if sum(name in made for made in entered) == names.index(name):
+            raise ValueError("killed")
+        entered.append(table)
+        enter(session, lakehouse, table)
+
+    batches = {n: [[change(n, 1, "INSERT", ("z", 1), "a")], [change(n, 9, "DELETE", ("z", 1))]] for n in names}
+    first = next_batch(spark)
+    write_silver(spark, first, {name: {"far": batches[name][0]} for name in names})
+    with monkeypatch.context() as patched, pytest.raises(InletError, match="killed"):
+        patched.setattr(entries, "enter", dying)
+        build_gold(here, spark, names)
+    assert len(entered) == sum(range(4))
+    write_silver(spark, first + 1, {name: {"far": batches[name][1]} for name in names})
+    build_gold(here, spark, names)
+    for name in names:
+        assert_history(spark, name, {"far": batches[name]})
+
+
 def undo(spark, table: str, num_commits: int, operations: list[str]) -> None:
     """Take back the last commits of a table."""
     last = [
@@ -188,7 +213,7 @@ def test_a_small_batch_of_a_large_table_moves_current_by_spark(spark, here, monk
         r"^(?!show|alter view|delete|insert into gold.large__current).*\b(from|join|into|table) (silver|gold|inlet_)",
         re.I | re.DOTALL,
     )
-    for place, num_deletes in enumerate([1, 1, 0, 1]):
+    for place, num_deletes in enumerate([0, 1, 0, 1]):  # a new table is written whole
         write_silver(spark, next_batch(spark), {"large": {"far": batches[place]}})
         sent = statements(spark, monkeypatch, lambda: build_gold(here, spark, ["large"]))
         sent = [re.sub(r"^/\*.*?\*/\s*", "", query) for query in sent]

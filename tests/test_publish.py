@@ -20,6 +20,7 @@ from inlet.commands import show
 from inlet.commands.run import build_gold
 from inlet.commands.status import status
 from inlet.errors import CheckFailed, ConfigError
+from inlet.lake import entries
 from inlet.log import Log
 from inlet.publish import fixed_views, hold, live_view, pins, views
 from inlet.publish import point as point_of
@@ -337,10 +338,11 @@ def keys(spark, view: str, source: str) -> list[int]:
 
 
 class Dying:
-    """A session that dies before one of the statements that write, or of the rows that are added without it."""
+    """A session that dies before one of the statements that write, or of what is written without it."""
 
     def __init__(self, spark, num_writes: int):
-        self.spark, self.num_left, self.add_rows = spark, num_writes, lake.add_rows
+        self.spark, self.num_left = spark, num_writes
+        self.add_rows, self.alter_view = lake.add_rows, entries.alter_view
 
     def __getattr__(self, name):
         return getattr(self.spark, name)
@@ -358,6 +360,10 @@ class Dying:
     def add(self, *row) -> None:
         self.count()
         self.add_rows(*row)
+
+    def alter(self, *view) -> None:
+        self.count()
+        self.alter_view(*view)
 
 
 def shown(spark, source: str) -> list:
@@ -380,6 +386,7 @@ def test_a_run_that_dies_before_any_of_its_statements_shows_the_old_point_or_the
         try:
             with monkeypatch.context() as patched:
                 patched.setattr(lake, "add_rows", dying.add)
+                patched.setattr(entries, "alter_view", dying.alter)
                 publish.run(here, dying)
         except KeyboardInterrupt:
             found.append(shown(spark, source))

@@ -55,7 +55,7 @@ def test_what_a_batch_of_a_late_source_has_left_is_seen(project, logged, staged)
     rows = table_of(columns, *({"source": s, "_through_batch_id": n} for s, n in staged))
     make(project, "items__folded", rows)
     table = project.tables["DEPOT.ITEMS"]
-    state = small_batches.states(project, [table], {"items": {"b": (-1, 5)}})["items"]
+    state = small_batches.states(project, [table], {"items": {"b": (-1, 5)}}, set())["items"]
     assert (state["is_logged"], state["is_staged"]) == (("b", 5) in logged, ("b", 5) in staged)
     assert not state["has_load_events"]
 

@@ -14,7 +14,7 @@ from tests.test_pipeline import write_goldengate, write_journals, write_linkexpr
 from tests.test_silver import stored
 
 pytestmark = [pytest.mark.smoke, pytest.mark.rounds]
-NUM_STREAMS = 8 if ALL_ROUNDS else 1  # of each kind
+NUM_STREAMS = 2 if ALL_ROUNDS else 1  # of each kind
 WRITERS = write_qlik, write_linkexpress, write_goldengate, write_journals
 
 

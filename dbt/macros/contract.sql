@@ -28,12 +28,25 @@
 {%- endmacro %}
 
 
-{# Further properties of a table that holds columns of a contract: mostly none; the mode of Delta that takes any name;
-   what columns of ours are called. -#}
+{# Further properties of a table that holds columns of a contract, {name: value}: mostly none; the mode of Delta that
+   takes any name; what columns of ours are called. -#}
 {% macro name_properties(contract) -%}
-{%- set our = [] -%}
+{%- set properties, our = {}, [] -%}
 {%- for name, renamed in contract.get('ours', {}).items() %}{% do our.append(name ~ '=' ~ renamed) %}{% endfor -%}
-{{ ", inlet.ours = '%s'" % (our | join(',')) if our }}
-{{- ", inlet.added_again = '%s'" % (contract.added_again | join(',')) if contract.added_again }}
-{{- ", delta.columnMapping.mode = '%s'" % contract.column_mapping if contract.column_mapping }}
+{%- if our %}{% do properties.update({'inlet.ours': our | join(',')}) %}{% endif -%}
+{%- if contract.added_again -%}
+  {%- do properties.update({'inlet.added_again': contract.added_again | join(',')}) -%}
+{%- endif -%}
+{%- if contract.column_mapping -%}
+  {%- do properties.update({'delta.columnMapping.mode': contract.column_mapping}) -%}
+{%- endif -%}
+{{ return(properties) }}
+{%- endmacro %}
+
+
+{# Properties of a table as SQL. -#}
+{% macro properties_list(properties) -%}
+{%- for name, value in properties.items() -%}
+  {{ name }} = {{ text_literal(value) }}{{ ', ' if not loop.last }}
+{%- endfor -%}
 {%- endmacro %}

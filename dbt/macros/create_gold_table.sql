@@ -6,16 +6,31 @@
   {%- for name in statistics if node.columns[name].data_type not in ('boolean', 'binary') -%}
     {%- do kept.append(name if modules.re.fullmatch('\\w+', name, modules.re.ASCII) else identifier(name)) -%}
   {%- endfor -%}
-  {% call statement('create') %}
-{{ 'create or replace table' if is_replacing else 'create table if not exists' }} gold.{{ node.alias }} (
-  {% for column in node.columns.values() -%}
+  {%- set columns -%}
+    {%- for column in node.columns.values() -%}
   {{ identifier(column.name) }} {{ column.data_type }}
-  {%- if column.description %} comment {{ text_literal(column.description) }}{% endif %}{{ ',' if not loop.last }}
-  {% endfor -%}
-) using delta tblproperties (delta.enableDeletionVectors = false,
-  delta.dataSkippingStatsColumns = {{ text_literal(kept | join(",")) }},
-  inlet.key = {{ text_literal(contract.key | join(",")) }}{{ name_properties(contract) }})
-  {% endcall %}
+      {%- if column.description %} comment {{ text_literal(column.description) }}{% endif -%}
+      {{ ',\n  ' if not loop.last }}
+    {%- endfor -%}
+  {%- endset -%}
+  {%- do create_table(node.alias, columns, dict({'delta.enableDeletionVectors': 'false',
+                      'delta.dataSkippingStatsColumns': kept | join(','), 'inlet.key': contract.key | join(',')},
+                      **name_properties(contract)), is_replacing) -%}
+{% endmacro %}
+
+
+{# Create a table of gold, unless it is there. `inlet` creates those of a small table without a statement
+   (inlet.lake.entries). In: its column list and properties. #}
+{% macro create_table(name, columns, properties, is_replacing=false) %}
+  {%- if gold_state().small.get(name.rsplit('__', 1)[0]) and not is_replacing -%}
+    {%- do adapter.small_batches.create_table(name, columns, properties) -%}
+  {%- else -%}
+    {% call statement('create') %}
+{{ 'create or replace table' if is_replacing else 'create table if not exists' }} {{ target.schema }}.{{ name }} (
+  {{ columns }}
+) using delta tblproperties ({{ properties_list(properties) }})
+    {% endcall %}
+  {%- endif -%}
 {% endmacro %}
 
 

@@ -10,9 +10,9 @@
                            'through_batch_id': applied.batch_id}) -%}
   {%- endfor -%}
   {%- set log = typed_changes(name, lagging) if lagging else 'select * from ' ~ gold ~ '__before_after where false' -%}
-  {%- set properties = 'delta.enableDeletionVectors = false' ~ name_properties(contract(name)) -%}
+  {%- set properties = dict({'delta.enableDeletionVectors': 'false'}, **name_properties(contract(name))) -%}
   {%- do run_query('create or replace table ' ~ verified ~ '_log using delta\n'
-                   ~ 'tblproperties (' ~ properties ~ ') as\n' ~ log) -%}
+                   ~ 'tblproperties (' ~ properties_list(properties) ~ ') as\n' ~ log) -%}
   {%- if contract(name).key -%}
     {%- do run_query('drop table if exists ' ~ verified ~ '_versions') -%}
     {%- do create_staging(name, 'verify_versions') -%}

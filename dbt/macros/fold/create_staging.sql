@@ -2,8 +2,7 @@
 {% macro create_staging(name, table) -%}
   {%- set contract = contract(name) -%}
   {%- set our = ours(contract) -%}
-  {% call statement('create_staging') %}
-create table if not exists {{ target.schema }}.{{ name }}__{{ table }} (
+  {%- set columns -%}
   {{ our.source }} string,
   {% for c in contract.columns %}{{ identifier(c.name) }} {{ c.type }}, {% endfor %}
   {{ our.valid_from_seq }} string, {{ our.valid_to_seq }} string,
@@ -15,8 +14,8 @@ create table if not exists {{ target.schema }}.{{ name }}__{{ table }} (
     comment 'the last version of its key: the one to keep in current, or the key to drop from it',
   {{ our._through_batch_id }} bigint comment 'set in the rows that say how far the batch comes',
   {{ our._through_change_seq }} string
-) using delta tblproperties (delta.enableDeletionVectors = false,
-  delta.dataSkippingStatsColumns = '{{ our.valid_to_seq }},{{ our._through_batch_id }}'
-  {{- name_properties(contract) }})
-  {% endcall %}
+  {%- endset -%}
+  {%- set statistics = our.valid_to_seq ~ ',' ~ our._through_batch_id -%}
+  {%- do create_table(name ~ '__' ~ table, columns, dict({'delta.enableDeletionVectors': 'false',
+                      'delta.dataSkippingStatsColumns': statistics}, **name_properties(contract))) -%}
 {%- endmacro %}

@@ -4,8 +4,8 @@
    where a plan reads it. What a run that died has left of it is taken away before a run (gold.py). -#}
 {% macro keep(name, step, query) -%}
   {%- set table, format = target.schema ~ '.' ~ name ~ '__folded_' ~ step, gold_state().kept -%}
-  {%- set properties = ' tblproperties (delta.dataSkippingNumIndexedCols = 0' ~ name_properties(contract(name)) ~ ')'
-                       if format == 'delta' else '' -%}
+  {%- set properties = dict({'delta.dataSkippingNumIndexedCols': '0'}, **name_properties(contract(name))) -%}
+  {%- set properties = ' tblproperties (' ~ properties_list(properties) ~ ')' if format == 'delta' else '' -%}
   {%- do run_query('drop table if exists ' ~ table) -%}
   {%- do run_query('create table ' ~ table ~ ' using ' ~ format ~ properties ~ ' as\n' ~ query) -%}
   {{ return(table) }}

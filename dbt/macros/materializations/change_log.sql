@@ -5,8 +5,11 @@
 {% materialization change_log, adapter='spark', supported_languages=['sql'] %}
   {%- set name = model.name.removesuffix('__before_after') -%}
   {%- set relation = this.incorporate(type='table') -%}
+  {%- set small = gold_state().small.get(name) -%}
   {%- set there = gold_tables(name) -%}
-  {%- if should_full_refresh() or this.identifier not in there or name ~ '__forgetting' in there -%}
+  {%- if small and small.is_new -%}
+    {%- do create_gold(name) -%}
+  {%- elif should_full_refresh() or this.identifier not in there or name ~ '__forgetting' in there -%}
     {%- do truncate_gold(name, there) -%}
     {%- set sql = before_after(name) -%}
   {%- endif -%}

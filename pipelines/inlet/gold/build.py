@@ -16,6 +16,7 @@ from inlet import lake
 from inlet.config import Project
 from inlet.errors import ConfigError, InletError
 from inlet.gold import dbt, evolve, generate, progress, small_batches
+from inlet.lake import entries
 from inlet.lake.spark import SMALL, small_query_settings
 from inlet.silver import table_versions
 from inlet.table import Table
@@ -72,12 +73,15 @@ def run(
     wanted = [t for t in project.tables.values() if tables is None or t.name in tables]
     _check(project, wanted)
     ledger, applied = progress.state(project)
+    _enter(project, spark, wanted)
     problems = {} if full_refresh else _evolve(project, spark, wanted)
     wanted = [t for t in wanted if t.name not in problems]
     lags = progress.lagging(ledger, [] if full_refresh else applied, wanted)
     new = progress.new(ledger, lags)
     is_few = sum(row["num_changes"] or 0 for row in new) <= SMALL_CHANGES
-    is_light = is_few and sum(row["bytes_decoded"] or 0 for row in new) <= small_batches.NEW_BYTES
+    is_light = (
+        is_few and sum(row["bytes_decoded"] or 0 for row in new) <= small_batches.NEW_BYTES and entries.are_ours(spark)
+    )
     is_small = (
         is_few
         and max((lake.size_bytes(project.lakehouse_path(), f"gold.{name}__current") for name in lags), default=0)
@@ -85,24 +89,31 @@ def run(
     )
     names, lakehouse, by_name = {t.name for t in wanted}, project.lakehouse_path(), {t.name: t for t in wanted}
     greatest = progress.greatest(ledger, {name for t in wanted for name in t.names})
+    _give_vectors(project, spark, [by_name[name] for name in lags])
+    existing = _without_kept(project, spark, {r.tableName for r in spark.sql("show tables in gold").collect()})
+    changed = [
+        t
+        for t in wanted
+        if full_refresh or t.name in lags or not existing.issuperset(f"{t.name}__{s}" for s in steps(t))
+    ]
+    new_tables = {t.name for t in changed if _is_new(lakehouse, t, existing, applied)}
     state: dict[str, Any] = {
         "ledger": greatest,
         "applied": [list(row.values()) for row in applied if row["table_name"] in names],
         "few": SMALL if is_few and not is_small else {},
-        "kept": "delta" if "://" in project.lakehouse_path() else "parquet",
-        "small": small_batches.states(project, [by_name[name] for name in lags], lags) if is_light else {},
+        "kept": "delta" if "://" in lakehouse else "parquet",
+        "small": small_batches.states(project, changed, lags, new_tables) if is_light and not full_refresh else {},
     }
-    _give_vectors(project, spark, [by_name[name] for name in lags])
-    existing = _without_kept(project, spark, {r.tableName for r in spark.sql("show tables in gold").collect()})
     if not full_refresh:
-        made = {name: [f"{name}__{step}" for step in MADE] for name in lags if f"{name}__forgetting" not in existing}
-        state["existing"] = {name: tables for name, tables in made.items() if existing.issuperset(tables)}
+        made = {t.name: [f"{t.name}__{step}" for step in (MADE if t.key else STEPS[:1])] for t in changed}
+        state["existing"] = {
+            name: tables
+            for name, tables in made.items()
+            if name in new_tables & state["small"].keys()  # the materialization of the log creates them
+            or f"{name}__forgetting" not in existing
+            and existing.issuperset(tables)
+        }
     with small_query_settings(spark, is_small), dbt.small_batches(spark, lakehouse), dbt.run_context(spark, state):
-        changed = [
-            t
-            for t in wanted
-            if full_refresh or t.name in lags or not existing.issuperset(f"{t.name}__{s}" for s in steps(t))
-        ]
         is_truncating = full_refresh or any(
             name.endswith("__forgetting") for name in existing
         )  # deletes from gold.applied, which others append to
@@ -137,6 +148,24 @@ def run(
             "; ".join(dict.fromkeys(p.remedy for p in problems.values())),
         )
     return built
+
+
+def _enter(project: Project, spark: "SparkSession", tables: list[Table]) -> None:
+    """Give tables of gold their entries in the catalog that a run made and died before it entered them."""
+    lakehouse, entered = project.lakehouse_path(), {r.tableName for r in spark.sql("show tables in gold").collect()}
+    for name in {f"{table.name}__{step}" for table in tables for step in MADE} - entered:
+        if "://" not in lakehouse and lake.exists(lakehouse, f"gold.{name}") and entries.are_ours(spark):
+            entries.enter(spark, lakehouse, f"gold.{name}")
+
+
+def _is_new(lakehouse: str, table: Table, existing: set[str], applied: list[dict]) -> bool:
+    """True if gold has nothing of a table. In: the tables of gold in the catalog, and the rows of gold.applied."""
+    names = [f"{table.name}__{step}" for step in (*MADE, "forgetting")]
+    return (
+        existing.isdisjoint(names)
+        and not any(lake.exists(lakehouse, f"gold.{name}") for name in names)
+        and not any(row["table_name"] == table.name for row in applied)
+    )
 
 
 def _give_vectors(project: Project, spark: "SparkSession", tables: list[Table]) -> None:

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from inlet import lake
 from inlet.config import Project
 from inlet.errors import TryAgain
-from inlet.lake import compaction, snapshots
+from inlet.lake import compaction, entries, snapshots
 from inlet.sql import plain_literal
 
 if TYPE_CHECKING:
@@ -39,27 +39,26 @@ PLACE = "place of inlet"  # no column of a table with such a name is written so:
 APPLIED = ["table_name", "source", "through_batch_id", "through_change_seq", "applied_at"]
 
 
-def states(project: Project, tables: list["Table"], lags: dict) -> dict[str, dict]:
-    """What the materializations need not ask of each table that is written without Spark: is a batch staged that is not
-    committed; does the log hold batches that gold.applied does not; may there be events of loads among what is new. In:
-    contracts; how far gold lags (progress.lagging)."""
+def states(project: Project, tables: list["Table"], lags: dict, new_tables: set[str]) -> dict[str, dict]:
+    """What the materializations need not ask of each table that is written without Spark: has gold nothing of it; is a
+    batch staged that is not committed; does the log hold batches that gold.applied does not; may there be events of
+    loads among what is new. In: contracts; how far gold lags (progress.lagging); tables that gold has nothing of."""
     lakehouse, states = project.lakehouse_path(), {}
     small = [table for table in tables if is_small(lakehouse, table)]
-    least = min((through for table in small for through, _ in lags[table.name].values()), default=0)
+    least = min((through for table in small for through, _ in lags.get(table.name, {}).values()), default=0)
     columns = ["source_schema", "source_table"]
     of_loads = f"where kind in ('empty_load', 'load_end') and batch_id > {least}"
     events = lake.peek(lakehouse, "silver.control_events", columns, of_loads) if small else []
     loaded = {f"{row['source_schema']}.{row['source_table']}" for row in events}
     for table in small:
-        applied = {source: through for source, (through, _) in lags[table.name].items()}
-        logged = _has_later(lakehouse, table, "before_after", ["source", "batch_id"], applied)
-        staged = _has_later(lakehouse, table, "folded", [table.our("source"), table.our("_through_batch_id")], applied)
-        has_events = not loaded.isdisjoint(table.names)
+        is_new, place = table.name in new_tables, [table.our("source"), table.our("_through_batch_id")]
+        applied = {source: through for source, (through, _) in lags.get(table.name, {}).items()}
         states[table.name] = {
-            "is_staged": staged,
-            "is_logged": logged,
-            "has_load_events": has_events,
-            "is_whole": is_whole(lakehouse, table),
+            "is_new": is_new,
+            "is_staged": not is_new and _has_later(lakehouse, table, "folded", place, applied),
+            "is_logged": not is_new and _has_later(lakehouse, table, "before_after", ["source", "batch_id"], applied),
+            "has_load_events": not loaded.isdisjoint(table.names),
+            "is_whole": is_new or is_whole(lakehouse, table),
         }
     return states
 
@@ -69,7 +68,7 @@ def _has_later(lakehouse: str, table: "Table", step: str, columns: list[str], ap
     in gold.applied of each source with new changes, -1 where it has none."""
     source, batch_id = columns
     later = _later(source, batch_id, applied)
-    return bool(lake.peek(lakehouse, f"gold.{table.name}__{step}", columns, f"where {later} limit 1"))
+    return bool(applied and lake.peek(lakehouse, f"gold.{table.name}__{step}", columns, f"where {later} limit 1"))
 
 
 def _later(source: str, batch_id: str, applied: dict[str, int]) -> str:
@@ -104,6 +103,10 @@ class SmallBatches:
         self.staged: dict[str, pa.Table] = {}
         self.views: set[str] = set()
         self.num_touched: dict[str, int] = {}
+
+    def create_table(self, name: str, columns: str, properties: dict[str, str | None]) -> None:
+        """Create a table of gold unless it is there. In: its column list and properties, as in CREATE TABLE."""
+        entries.create_table(self.spark, self.lakehouse, f"gold.{name}", columns, properties)
 
     def append_log(self, name: str, columns: list[str], query: str, is_kept: bool) -> None:
         """Append new changes to the log of a table. In: the name of the contract; the columns of the log, as the query

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from inlet import change, unit
 from inlet.errors import EnvironmentLacks, TryAgain
-from inlet.lake import place, reads
+from inlet.lake import entries, place, reads
 from inlet.lake.compaction import keep_short
 from inlet.sql import literal
 
@@ -33,22 +33,21 @@ def create(spark: "SparkSession", lakehouse: str) -> None:
     for database in DATABASES:
         if database not in existing:
             spark.sql(f"create database if not exists {database} location {literal(f'{lakehouse}/{database}')}")
-    declared = unit.TABLES | change.TABLES
-    for database in ("bronze", "silver"):
+    declared, are_ours = unit.TABLES | change.TABLES, "://" not in lakehouse and entries.are_ours(spark)
+    for database in ("silver", "bronze"):  # the entries are made like one of silver
         tables = {row.tableName for row in spark.sql(f"show tables in {database}").collect()}
-        for name, columns in declared.items():
-            if not name.startswith(database + "."):
-                continue
-            if name.split(".")[1] not in tables:
-                path = reads.table_path(lakehouse, name)
-                is_made = reads.exists(lakehouse, name)  # by `add_rows`, in a lakehouse of an earlier Inlet
-                spark.sql(
-                    f"create table {name} using delta location {literal(path)}"
-                    if is_made
-                    else create_sql(name, columns)
-                )
-            elif new := [c for c in columns if c.name not in reads.column_names(lakehouse, name)]:
-                spark.sql(f"alter table {name} add columns ({change.ddl(new)})")
+        of_database = [name for name in declared if name.startswith(database + ".")]
+        for name in sorted(of_database, key=lambda name: name != entries.PATTERN):
+            columns = declared[name]
+            if name.split(".")[1] in tables:
+                if new := [c for c in columns if c.name not in reads.column_names(lakehouse, name)]:
+                    spark.sql(f"alter table {name} add columns ({change.ddl(new)})")
+            elif are_ours and name != entries.PATTERN:
+                entries.create_table(spark, lakehouse, name, change.ddl(columns), properties(name))
+            elif reads.exists(lakehouse, name):  # by `add_rows`, in a lakehouse of an earlier Inlet
+                spark.sql(f"create table {name} using delta location {literal(reads.table_path(lakehouse, name))}")
+            else:
+                spark.sql(create_sql(name, columns))
 
 
 def are_complete(lakehouse: str) -> bool:
@@ -59,10 +58,14 @@ def are_complete(lakehouse: str) -> bool:
 
 def create_sql(name: str, columns) -> str:
     """The CREATE TABLE of a declared table."""
-    properties = f"delta.enableDeletionVectors = {str(name in MERGED).lower()}"
-    if name in STATISTICS:
-        properties += f", delta.dataSkippingStatsColumns = '{STATISTICS[name]}'"
-    return f"create table if not exists {name} (\n  {change.ddl(columns)}\n) using delta tblproperties ({properties})"
+    texts = ", ".join(f"{key} = {literal(value or '')}" for key, value in properties(name).items())
+    return f"create table if not exists {name} (\n  {change.ddl(columns)}\n) using delta tblproperties ({texts})"
+
+
+def properties(name: str) -> dict[str, str | None]:
+    """The properties of a declared table."""
+    given: dict[str, str | None] = {"delta.enableDeletionVectors": str(name in MERGED).lower()}
+    return given | ({"delta.dataSkippingStatsColumns": STATISTICS[name]} if name in STATISTICS else {})
 
 
 def add_rows(lakehouse: str, name: str, rows: list[dict], columns=None, app_id: str = "", version: int = 0) -> None:

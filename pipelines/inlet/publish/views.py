@@ -14,6 +14,7 @@ from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 from inlet.gold.generate import models
+from inlet.lake import entries
 from inlet.sql import literal
 from inlet.sql import name as quoted
 from inlet.table import Table
@@ -77,7 +78,10 @@ def write(spark: "SparkSession", view: View) -> None:
 
     if view.exists:
         try:
-            spark.sql(f"alter view {view.name} as\n{view.body}")
+            if entries.are_ours(spark):
+                entries.alter_view(spark, view.name, view.body)
+            else:
+                spark.sql(f"alter view {view.name} as\n{view.body}")
             return
         except AnalysisException:
             if spark.catalog.tableExists(view.name):
