@@ -13,7 +13,7 @@ from tests.goldengate_streams import How
 from tests.test_pipeline import write_goldengate, write_journals, write_linkexpress, write_qlik
 from tests.test_silver import stored
 
-pytestmark = [pytest.mark.smoke, pytest.mark.rounds]
+pytestmark = [pytest.mark.rounds]
 NUM_STREAMS = 2 if ALL_ROUNDS else 1  # of each kind
 WRITERS = write_qlik, write_linkexpress, write_goldengate, write_journals
 

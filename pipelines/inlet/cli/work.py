@@ -92,7 +92,7 @@ def replay(
                 raise ConfigError("--file goes with --source alone", "A file is read again as a whole")
             anew = replaying.file_anew(loaded, file, source)
             if anew and anew.plan:
-                spark = session(loaded.lakehouse_path())
+                spark = session(loaded.lakehouse_path(), new_bytes=0)
                 hold(spark)
                 bronze.write_plan(loaded, anew.plan)
                 log.say({"step": "replay", "batch": anew.plan.batch_id, "file": anew.path})
@@ -102,7 +102,7 @@ def replay(
             else:
                 log.say({"step": "replay", "because": "a run that ended early had planned it"})
         elif rejects := replaying.chosen(loaded, source, kind, batch, unit):
-            spark = session(loaded.lakehouse_path())
+            spark = session(loaded.lakehouse_path(), new_bytes=0)
             hold(spark)
             number = replaying.plan(loaded, spark, rejects)
             log.say({"step": "replay", "batch": number, "rejects": len(rejects)})
@@ -134,7 +134,7 @@ def verify(
     num_differing = 0
     with lake.writing(loaded.lakehouse_path(), tell=log.say) as hold:  # what it compares must stand still
         with log.working("spark"):
-            spark = session(loaded.lakehouse_path())
+            spark = session(loaded.lakehouse_path(), new_bytes=0)
             hold(spark)
         began = time.monotonic()
         for n, name in enumerate(names):
@@ -219,7 +219,7 @@ def rebuild(
     log, loaded = begin_log(), config.load(project)
     names = loaded.table_names(table)
     with lake.writing(loaded.lakehouse_path(), tell=log.say) as hold, runs.recorded(loaded, log, "rebuild"):
-        spark = session(loaded.lakehouse_path())
+        spark = session(loaded.lakehouse_path(), new_bytes=0)
         hold(spark)
         with log.step("gold", rebuilt=", ".join(names)) as figures:
             figures["models"] = len(running.build_gold(loaded, spark, names, full_refresh=True, tell=log.now))
@@ -250,7 +250,7 @@ def move_load(
     log, loaded = begin_log(), config.load(project)
     config.known(loaded.sources, source, "source")
     with lake.writing(loaded.lakehouse_path(), tell=log.say) as hold:
-        spark = session(loaded.lakehouse_path())
+        spark = session(loaded.lakehouse_path(), new_bytes=0)
         hold(spark)
         table, start = moving.move(loaded, spark, source, load, seconds)
         log.say({"step": "move-load", "load": load, "start": start})
@@ -258,7 +258,7 @@ def move_load(
     if names and lake.exists(loaded.lakehouse_path(), f"gold.{names[0]}__before_after"):
         rebuild(table=names, project=project)
     with lake.writing(loaded.lakehouse_path(), tell=log.say):
-        moving.finish(session(loaded.lakehouse_path()), source, load)
+        moving.finish(session(loaded.lakehouse_path(), new_bytes=0), source, load)
 
 
 @app.command()
@@ -350,11 +350,11 @@ def pin(
 
     loaded = config.load(project)
     if database is None:
-        print_rows(out, pins.listed(loaded, session(loaded.lakehouse_path())), "pins")
+        print_rows(out, pins.listed(loaded, session(loaded.lakehouse_path(), new_bytes=0)), "pins")
         return
     with lake.writing(loaded.lakehouse_path()) as hold:  # maintenance must not remove what is about to be pinned
         found = pins.find(loaded, database, point)
-        spark = session(loaded.lakehouse_path())
+        spark = session(loaded.lakehouse_path(), new_bytes=0)
         hold(spark)
         tables = pins.pin(loaded, spark, database, found)
     out.print(
@@ -371,5 +371,5 @@ def unpin(database: Annotated[str, typer.Argument(help="The pin.")], project: Pr
     from inlet.publish import pins
 
     loaded = config.load(project)
-    pins.unpin(loaded, session(loaded.lakehouse_path()), database)
+    pins.unpin(loaded, session(loaded.lakehouse_path(), new_bytes=0), database)
     out.print(f"{database} is gone", markup=False)

@@ -78,7 +78,7 @@ def _once(
         resting = project.sources.keys() - set(sources)
         work.plan.unlisted |= {name: error for name, error in known.items() if name in resting}
         if work:
-            running.run(project, work, steps, tables, log, hold)
+            running.run(project, work, steps, tables, log, hold, goes_on=True)
         else:
             runs.idle(project, log, work.plan.unlisted)
     return bool(work.plan.files), unlisted

@@ -79,25 +79,35 @@ def find_work(project: Project, steps: tuple[str, ...], sources: list[str], tabl
 
 
 def run(
-    project: Project, work: Work, steps: tuple[str, ...], tables: list[str], log: Log, hold, command: str = "run"
+    project: Project,
+    work: Work,
+    steps: tuple[str, ...],
+    tables: list[str],
+    log: Log,
+    hold,
+    command: str = "run",
+    goes_on: bool = False,
 ) -> None:
-    """Do the work. In: what `lake.writing` gave; the command that notes it. Raises: CheckFailed at a gate,
-    AccountingError in silver; what was done before stays done.
+    """Do the work. In: what `lake.writing` gave; the command that notes it; whether its process does more work later.
+    Raises: CheckFailed at a gate, AccountingError in silver; what was done before stays done.
     """
     with runs.recorded(project, log, command, work.plan.unlisted):
         try:
-            _run(project, work, steps, tables, log, hold)
+            _run(project, work, steps, tables, log, hold, goes_on)
         finally:  # a run that ends at a gate has decoded, too
             say_rejects(project, work.decoded, log)
 
 
-def _run(project: Project, work: Work, steps: tuple[str, ...], tables: list[str], log: Log, hold) -> None:
+def _run(
+    project: Project, work: Work, steps: tuple[str, ...], tables: list[str], log: Log, hold, goes_on: bool
+) -> None:
     from inlet.lake.spark import session
 
     if "gold" in steps:
         check_models(project, tables, log)
     with log.step("spark"), warm.importing_checks():
-        spark = session(project.lakehouse_path())
+        new_bytes = sum(map(project.size_of, work.plan.files))
+        spark = session(project.lakehouse_path(), new_bytes=None if goes_on else new_bytes)
         hold(spark)
     wanted = project.table_names(tables)
     pending, stopped, behind = list(work.unlanded), None, list[str]()

@@ -51,7 +51,7 @@ def begin(project: Project, database: str) -> "SparkSession":
     from inlet.lake.spark import session
 
     logging.getLogger("SQLQueryContextLogger").disabled = True  # what it says, the error says
-    spark = session(project.lakehouse_path())
+    spark = session(project.lakehouse_path(), new_bytes=0)
     use(spark, database)
     return spark
 

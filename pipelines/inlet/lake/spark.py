@@ -22,13 +22,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inlet.errors import EnvironmentLacks
-from inlet.lake import catalog, jars, place, tables
+from inlet.lake import catalog, jars, place, reads, tables
 from inlet.lake.java import check_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+# A JVM of a minute spends more on compiling well than that saves: a cold query takes 0.7 of the time on two cores. The
+# cache for code that comes with that option is too small for Spark.
+QUICK = " -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+QUICK_BYTES = 64 << 20  # up to which a process is over before compiling well would pay
 NUM_THREADS = 4  # of statements that wait for the catalog in turn: two cores wrote twelve views in half the time
 _made: set[tuple[str, str]] = set()  # lakehouses whose tables this process has created: application, path
 END_SECONDS = 60  # that a JVM may take to stop its session and to close its catalog
@@ -110,10 +114,12 @@ def session(
     has_catalog: bool = True,
     java_options: str = "",
     further: dict[str, str] | None = None,
+    new_bytes: int | None = None,
 ):
     """The session for one lakehouse, with its databases and bronze and silver tables in place. In: Maven coordinates of
     further jars; without a catalog tables are read by their paths, nothing is created, and other runs go on meanwhile;
-    further options of the JVM; settings in the place of Inlet's, or next to them.
+    further options of the JVM; settings in the place of Inlet's, or next to them; bytes that a command reads which is
+    over soon, besides those of the lakehouse; None for a process that goes on.
 
     Raises: EnvironmentLacks when Java is missing or too old or the jars cannot be had, TryAgain when the catalog is
     taken, ConfigError when it is of another place.
@@ -140,6 +146,8 @@ def session(
             builder = builder.enableHiveSupport()
         own = settings(lakehouse) | jars.settings(packages)
         own[JAVA_OPTIONS] += java_options or jars.java_options()
+        if new_bytes is not None and _is_small(lakehouse, new_bytes):
+            own[JAVA_OPTIONS] += QUICK
         for key, value in (own | (further or {})).items():
             builder = builder.config(key, value)
         try:
@@ -158,6 +166,15 @@ def session(
             return spark
         except Exception as error:  # the JVM tells only by text what a person needs to hear
             raise _explained(error, lakehouse, packages) from error
+
+
+def _is_small(lakehouse: str, new_bytes: int) -> bool:
+    """True if the bytes that a lakehouse has taken in, and the new ones, are few. It is read without Spark."""
+    tables_of_bytes = ("bronze.blocks", "bronze.messages", "silver.changes")
+    return (
+        "://" not in lakehouse
+        and new_bytes + sum(reads.size_bytes(lakehouse, name) for name in tables_of_bytes) <= QUICK_BYTES
+    )
 
 
 @atexit.register
