@@ -22,7 +22,7 @@ from inlet.codecs.qlik import json_messages
 from inlet.codecs.results import event_detail
 from inlet.commands import doctor
 from inlet.errors import AccountingError, ConfigError, Event, InletError
-from inlet.silver import decode, recover, transactions
+from inlet.silver import blocks, decode, recover, rows_beside, small_batches, transactions
 from inlet.silver.batch import Account
 from tests import lakes, projects
 from tests.encode import goldengate_json, linkexpress, qlik
@@ -183,6 +183,29 @@ def test_repeats_conflicts_and_a_crash_before_the_ledger(spark, lakehouse, tmp_p
         "select num_changes, state from silver.transactions where source = 'silver_depot'"
     ).collect()
     assert [tuple(row) for row in transactions] == [(2, "complete"), (2, "complete")]
+
+
+def test_blocks_are_decoded_once_unless_spark_has_to_look_at_what_is_beside_their_changes(
+    spark, lakehouse, tmp_path, monkeypatch
+):
+    """A record that is no change comes to the driver with the task that has written the changes."""
+    project = projects.make(tmp_path, {"once": projects.DEPOT | {"from": "landing/once/*"}}, lakehouse=lakehouse)
+    (tmp_path / "landing" / "once").mkdir(parents=True)
+    data = linkexpress.encode_file(projects.item_records(1, 6), True, "big", "cp932", {1: projects.LAYOUT})
+    damaged = data.replace("item 4".encode("cp932"), b"item\xff4")
+    (tmp_path / "landing" / "once" / "20260105031500_000012.lxg").write_bytes(damaged)
+    monkeypatch.setattr(small_batches, "NUM_RECORDS", 0)
+    batch_id, found = land(project, spark), []
+    for module, name, other in ((blocks, "_write_others", None), (rows_beside, "begin", lambda batch: None)):
+        with monkeypatch.context() as patched:
+            patched.setattr(module, name, other)
+            found.append((silver.run(project, spark, batch_id), stored(spark, ["once"])))
+        spark.sql(f"delete from silver.batches where batch_id = {batch_id}")
+        recover.run(project, spark, batch_id, "source = 'once'")
+    once, twice = found
+    assert once == twice
+    [accounts, _] = once
+    assert (accounts["once"].num_changes, accounts["once"].num_rejected) == (5, 1)
 
 
 def test_an_upsert_that_silver_has_as_an_update_is_a_repeat(spark, lakehouse, tmp_path):

@@ -119,6 +119,14 @@ class Batch:
     def account(self, source: str) -> Account:
         return self.accounts.setdefault(source, Account())
 
+    def count_landed(self, units: list[dict]) -> None:
+        """Count units that the batch has landed. In: their rows of bronze, without their bytes."""
+        for unit in units:
+            account = self.account(unit["source"])
+            account.num_units += 1
+            account.num_records += unit["num_records"]
+            account.bytes_landed += unit["size_bytes"]
+
     def append(self, rows: "DataFrame", table: str) -> None:
         """Append rows of this batch. Adds batch_id and decoded_at; a column that the rows do not have is null. A
         header is left out where its source says so, whatever codec and path gave it."""
@@ -183,10 +191,11 @@ def among(sources: list[str]) -> str:
 
 
 class Judged(NamedTuple):
-    """Changes with their verdict, as a persisted DataFrame."""
+    """Changes with their verdict, as a persisted DataFrame; how many were known."""
 
     rows: "DataFrame"
     has_conflicts: bool
+    num_known: int
 
 
 def write_changes(batch: Batch, changes: "DataFrame", may_repeat: bool, codec=None):
@@ -217,7 +226,8 @@ def write_changes(batch: Batch, changes: "DataFrame", may_repeat: bool, codec=No
             account.num_repeats += row["count(1)"]
             account.bytes_repeated += row["sum(unit_length)"]
             account.repeats[row["place"]] += row["count(1)"]
-    return Judged(judged, any(row["verdict"] == "conflict" for row in found))
+    num_known = sum(row["count(1)"] for row in found if row["verdict"] != "new")
+    return Judged(judged, any(row["verdict"] == "conflict" for row in found), num_known)
 
 
 def reject_conflicts(batch: Batch, judged: Judged, raw: Callable) -> None:

@@ -1,9 +1,9 @@
 """Blocks of files in Spark: the codec's pure `decode` runs in `mapInArrow`.
 
-A codec whose changes are Arrow batches runs twice. First for the changes, whose images leave Python as VARIANT; what is
-constant for a unit is joined on in the JVM, where it costs nothing. Then for what is beside them (rejects, control
-events, the accounts), so that rejects are found by decoding again rather than trusted from the writing pass. Decoding
-is several times cheaper than writing (docs/performance.md).
+Changes that are Arrow batches leave Python with their images as VARIANT; what is constant for a unit is joined on in
+the JVM, where it costs nothing. What is beside them in a unit (rejects, control events, its account) comes to the
+driver with the end of its task (rows_beside.py). A unit of which nothing came, or too much, or what Spark has to look
+at, is decoded once more, for that alone.
 """
 
 import json
@@ -20,7 +20,7 @@ from inlet.codecs.codec import FIRST_ROW, decode_block, offers
 from inlet.codecs.results import Decoded
 from inlet.config import Project
 from inlet.errors import AccountingError, Reject
-from inlet.silver import decoded, file_loads, parts, verdicts
+from inlet.silver import decoded, file_loads, parts, rows_beside, verdicts
 from inlet.silver.batch import Batch, among, overlaps, raw_of_units, reject_conflicts, write_changes
 from inlet.source import Source
 from inlet.sql import plain_literal
@@ -48,7 +48,7 @@ def run(batch: Batch, sources: list[str], files: Sequence[dict]) -> None:
 
 def _run_codec(batch: Batch, codec, sources: list[str], files: Sequence[dict]) -> None:
     landed = headers(batch, codec, sources)
-    _count_landed(batch, landed)
+    batch.count_landed(landed)
     heads = verdicts.judged_units(batch, landed, files)
     _write(batch, codec, sources, heads)
     verdicts.account(batch, landed, heads, files)
@@ -60,7 +60,7 @@ def replay(batch: Batch, codec, sources: list[str], replays: list[dict], files: 
     bronze.replays of the former; the batch's rows of bronze.files. Out: the units.
     """
     landed = headers(batch, codec, sources)
-    _count_landed(batch, landed)
+    batch.count_landed(landed)
     again, own = verdicts.rejected_units(batch, replays), [row for row in files if row["source"] in sources]
     judged = verdicts.judged_units(batch, landed, own)
     _write(batch, codec, sources, [*judged, *again])
@@ -72,32 +72,38 @@ def replay(batch: Batch, codec, sources: list[str], replays: list[dict], files: 
 
 
 def _write(batch: Batch, codec, sources: list[str], heads: list[dict]) -> None:
-    units = _units(batch, heads)
-    own = None if offers(codec, "decode_message") else codec  # IDENTITY is asked of messages, where there are any
-    judged = (
-        write_changes(batch, changes(batch, codec, heads, units), _may_repeat(batch, codec, heads), own)
-        if offers(codec, "COLUMNS")
-        else None
-    )
-    decode = guarded(_decoder(batch.project, codec), partial(_set_aside, codec), batch.is_apart)
-    rows = units.mapInArrow(decode, decoded.DDL).persist()
-    if failed := {row.unit_id for row in rows.where(f"kind = '{guard.KIND}'").select("unit_id").collect()}:
-        _count_failed(batch, [unit for unit in heads if unit["unit_id"] in failed])
+    units, judged, left = _units(batch, heads), None, heads
     has_no_bytes = f"context like '%\"{FIRST_ROW}\"%'"  # of its own: a record that is a row
     raw = partial(raw_of_units, units=units.selectExpr("unit_id", f"if({has_no_bytes}, null, bytes) as bytes"))
-    decoded.write(batch, codec, rows, raw)
-    parts.join(batch, codec, sources, rows)
-    rows.unpersist()
+    if offers(codec, "COLUMNS"):
+        own = None if offers(codec, "decode_message") else codec  # IDENTITY is asked of messages, where there are any
+        beside = rows_beside.begin(batch)
+        rows = changes(batch, codec, heads, units, beside)
+        judged = write_changes(batch, rows, _may_repeat(batch, codec, heads), own)
+        found = rows_beside.plain(beside)
+        decoded.add(batch, [row for of_unit in found.values() for row in of_unit])
+        left = [unit for unit in heads if unit["unit_id"] not in found]
+    if left:
+        _write_others(batch, codec, left, units if left == heads else _among_units(batch, units, left), sources, raw)
     if judged is not None:
         reject_conflicts(batch, judged, raw)
 
 
-def _count_landed(batch: Batch, landed: list[dict]) -> None:
-    for unit in landed:
-        account = batch.account(unit["source"])
-        account.num_units += 1
-        account.num_records += unit["num_records"]
-        account.bytes_landed += unit["size_bytes"]
+def _write_others(batch: Batch, codec, heads: list[dict], units, sources: list[str], raw) -> None:
+    """Write all that units hold, but for changes that are Arrow batches."""
+    decode = guarded(_decoder(batch.project, codec), partial(_set_aside, codec), batch.is_apart)
+    rows = units.mapInArrow(decode, decoded.DDL).persist()
+    if failed := {row.unit_id for row in rows.where(f"kind = '{guard.KIND}'").select("unit_id").collect()}:
+        _count_failed(batch, [unit for unit in heads if unit["unit_id"] in failed])
+    decoded.write(batch, codec, rows, raw)
+    parts.join(batch, codec, sources, rows)
+    rows.unpersist()
+
+
+def _among_units(batch: Batch, units, heads: list[dict]):
+    """The units of these heads."""
+    own = batch.spark.createDataFrame([(unit["unit_id"],) for unit in heads], "unit_id string")
+    return units.join(own.hint("broadcast"), "unit_id", "left_semi")
 
 
 def _count_failed(batch: Batch, failed: list[dict]) -> None:
@@ -153,8 +159,9 @@ def _ask(unit: dict, call, *given):
     return found
 
 
-def changes(batch: Batch, codec, heads: list[dict], units):
-    """The changes of an Arrow codec's units as rows of the change table, without batch_id and decoded_at."""
+def changes(batch: Batch, codec, heads: list[dict], units, beside=None):
+    """The changes of an Arrow codec's units as rows of the change table, without batch_id and decoded_at. In: what
+    takes up the rows beside them (rows_beside)."""
     available = {field.name for field in codec.CHANGES} | set(codec.CONSTANTS) | {"source", "unit_id"}
     by_table = (
         {"source_schema": "string", "source_table": "string", "table_version": "int"}
@@ -171,7 +178,7 @@ def changes(batch: Batch, codec, heads: list[dict], units):
     if "change_oper" not in codec.COLUMNS:
         columns["change_oper"] = f"left({columns['operation']}, 1)"
     decode = guarded(
-        _changes_of(batch.project, codec, {unit["unit_id"]: n for n, unit in enumerate(heads)}),
+        _changes_of(batch.project, codec, {unit["unit_id"]: n for n, unit in enumerate(heads)}, beside),
         lambda unit, why: [],
         batch.is_apart,
     )
@@ -229,18 +236,19 @@ def _each(project: Project, batches):
             yield unit, project.sources[unit["source"]]
 
 
-def _changes_of(project: Project, codec, numbers: dict[str, int]):
+def _changes_of(project: Project, codec, numbers: dict[str, int], beside):
     def decode(batches):
         import numpy as np
         import pyarrow as pa
 
         names = ["place", *codec.CHANGES.names]
         for unit, source in _each(project, batches):
-            rows = decode_block(
-                codec, unit["bytes"], json.loads(unit["context"]), source, project.tables_of(source)
-            ).changes
+            tables = project.tables_of(source)
+            found = decode_block(codec, unit["bytes"], json.loads(unit["context"]), source, tables)
+            rows_beside.take(beside, unit["unit_id"], rows_of(unit, found, source, tables))
+            rows = found.changes
             if isinstance(rows, list):
-                continue  # could not be framed: the second pass has its reject
+                continue  # could not be framed: there is a reject
             if not rows.schema.equals(codec.CHANGES):
                 raise AccountingError(
                     f"codec {source.codec}, unit {unit['unit_id']}: changes have the columns "

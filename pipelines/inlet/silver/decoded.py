@@ -19,6 +19,7 @@ from inlet.silver import contract_rules, unit_rules
 from inlet.silver.batch import Batch, reject_conflicts, write_changes
 from inlet.silver.transactions import IGNORED
 from inlet.source import Source
+from inlet.sql import plain_literal
 from inlet.table import Table
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ DDL = ", ".join(f"{name} {type_}" for name, type_ in COLUMNS.items())
 NEEDED = ("source_schema", "source_table", "table_version", "change_seq", "operation", "unit_offset", "unit_length")
 OBJECTS = ("before", "after", "header")
 NOTHING = Decoded([])
+ADDED = {"change": "silver.changes", "reject": "silver.rejects", "control": "silver.control_events"}
 
 
 def batch_of(rows: list[dict]):
@@ -251,6 +253,33 @@ def write(batch: Batch, codec, rows: "DataFrame", raw: Callable) -> None:
         _append_events(batch, rows.where("result = 'control'"), conflicts)
     if "definition" in results:
         _append_definitions(batch, rows.where("result = 'definition'"))
+
+
+def add(batch: Batch, rows: list[dict]) -> None:
+    """The same of a few rows, without Spark: changes, rejects and control events, none of which is a conflict."""
+    for row in rows:
+        if row["result"] == "account":
+            account = batch.account(row["source"])
+            account.num_records += row["num_packed"]
+            account.num_control += row["num_control"]
+            account.bytes_framing += row["bytes_framing"]
+    for result, table in ADDED.items():
+        if own := [row for row in rows if row["result"] == result]:
+            batch.add(_events_once(batch, own) if result == "control" else own, table)
+
+
+def _events_once(batch: Batch, events: list[dict]) -> list[dict]:
+    """Control events; one that has a place in the order once."""
+    place = ("source", "change_seq", "kind")
+    placed = {tuple(row[name] for name in place): row for row in reversed(events) if row.get("change_seq")}
+    if not placed:
+        return events
+    low, high = min(seq for _, seq, _ in placed), max(seq for _, seq, _ in placed)
+    between = f"change_seq between {plain_literal(low)} and {plain_literal(high)}"
+    known = lake.peek(batch.project.lakehouse_path(), "silver.control_events", list(place), f"where {between}")
+    before = {tuple(row[name] for name in place) for row in known}
+    new = [row for key, row in placed.items() if key not in before]
+    return [*reversed(new), *(row for row in events if not row.get("change_seq"))]
 
 
 def _append_events(batch: Batch, events, conflicts) -> None:

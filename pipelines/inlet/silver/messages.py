@@ -16,7 +16,7 @@ from inlet.config import Project
 from inlet.silver import decoded, full_loads, parts, verdicts
 from inlet.silver.batch import Batch, among, overlaps, raw_of_units, reject_conflicts, write_changes
 from inlet.source import Source
-from inlet.sql import literal
+from inlet.sql import literal, plain_literal
 from inlet.table import Table, by_name
 
 if TYPE_CHECKING:
@@ -54,20 +54,31 @@ def _run_codec(batch: Batch, codec, sources: list) -> None:
         _write_exact(batch, codec, messages, sources, loads)
     else:
         may_repeat = survey.has_twice or overlaps(batch, survey.spans)
-        _write_fast(batch, codec, messages, own, sources, tables, loads, may_repeat)
+        _write_fast(batch, codec, messages, own, sources, tables, loads, may_repeat, survey.num_messages)
     if codec.LOADS:
         full_loads.of_messages(batch, codec, sources, loads, survey.least)
 
 
 def _write_fast(
-    batch: Batch, codec, messages: "DataFrame", own: str, sources: list, tables: dict, loads: list, may_repeat: bool
+    batch: Batch,
+    codec,
+    messages: "DataFrame",
+    own: str,
+    sources: list,
+    tables: dict,
+    loads: list,
+    may_repeat: bool,
+    num_messages: int,
 ) -> None:
     given = [lookups.known(batch.project, batch.batch_id)] if offers(codec, "brought") else []
     judged = write_changes(batch, codec.FAST.fast(messages, sources, tables, loads, *given), may_repeat, codec)
-    answered = batch.spark.sql(f"select unit_id from silver.changes where {own}")
-    if judged is not None:
-        answered = answered.union(judged.rows.where("verdict <> 'new'").select("unit_id"))
-    if answered.count() < messages.count():
+    names = ", ".join(plain_literal(source.name) for source in sources)
+    of_batch = f"where batch_id = {batch.batch_id} and source in ({names})"
+    [stored] = lake.peek(batch.project.lakehouse_path(), "silver.changes", ["count(*) as n"], of_batch)
+    if stored["n"] + (judged.num_known if judged else 0) < num_messages:
+        answered = batch.spark.sql(f"select unit_id from silver.changes where {own}")
+        if judged is not None:
+            answered = answered.union(judged.rows.where("verdict <> 'new'").select("unit_id"))
         _write_exact(batch, codec, messages.join(answered, "unit_id", "left_anti"), sources, loads)
     if judged is not None:
         reject_conflicts(batch, judged, partial(raw_of_units, units=_bytes_of(messages)))
@@ -128,6 +139,7 @@ class Survey(NamedTuple):
     has_twice: bool
     loading: set[str]  # sources that may have full-load rows
     bringing: list[str]  # sources that may have messages which bring something for others
+    num_messages: int
 
 
 def _survey(batch: Batch, codec, messages: "DataFrame", sources: list) -> Survey:
@@ -161,6 +173,7 @@ def _survey(batch: Batch, codec, messages: "DataFrame", sources: list) -> Survey
         any(row.num_distinct_seq < row.num_records or row.num_again for row in rows),
         {row.source for row in rows if row.may_have_refresh},
         sorted(row.source for row in rows if row.num_bringing),
+        sum(row.num_records for row in rows),
     )
 
 

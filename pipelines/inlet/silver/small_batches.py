@@ -16,7 +16,7 @@ from inlet.bronze.history import Reading
 from inlet.codecs import CODECS
 from inlet.codecs.codec import decode_block, offers
 from inlet.lake import snapshots
-from inlet.silver import blocks, file_loads, full_loads, messages, parts, verdicts
+from inlet.silver import blocks, decoded, file_loads, full_loads, messages, parts, verdicts
 from inlet.silver.batch import Batch, overlaps
 from inlet.source import Source
 from inlet.sql import plain_literal
@@ -25,7 +25,6 @@ from inlet.unit import PLANNED
 
 log = logging.getLogger(__name__)
 NUM_RECORDS, NUM_BYTES = 2_000, 4 << 20  # at most
-WRITTEN = {"change": "silver.changes", "reject": "silver.rejects", "control": "silver.control_events"}
 IMAGES = ("before", "after", "header")
 
 
@@ -48,11 +47,9 @@ def write(batch: Batch, files: Sequence[Reading]) -> set[str]:
     rows = [row for of_source in found.values() for row in of_source]
     landed, units = ([unit for unit in some if unit["source"] in found] for some in (landed, units))
     messages_, heads = ([unit for unit in units if ("topic" in unit) == is_message] for is_message in (True, False))
-    _count(batch, [*messages_, *landed], rows)
+    batch.count_landed([*messages_, *landed])
     verdicts.account(batch, landed, heads, [row for row in files if row["source"] in found])
-    for result, table in WRITTEN.items():
-        if own := [row for row in rows if row["result"] == result]:
-            batch.add(_events_once(batch, own) if result == "control" else own, table)
+    decoded.add(batch, rows)
     _write_ends_of_loads(batch, messages_, rows, loads)
     file_loads.of_files(batch, landed)
     return set(found)
@@ -201,7 +198,7 @@ def _rows_of_block(codec, unit: dict, source: Source, tables: dict[str, Table]) 
 def _is_new(batch: Batch, name: str, rows: list[dict]) -> bool:
     """True if there are changes, rejects and control events alone, and no change can be in silver already, or twice
     here."""
-    if not {row["result"] for row in rows} <= {*WRITTEN, "account"}:
+    if not {row["result"] for row in rows} <= {*decoded.ADDED, "account"}:
         return False
     changes = [row for row in rows if row["result"] == "change"]
     places = {row["change_seq"] for row in changes}
@@ -211,34 +208,6 @@ def _is_new(batch: Batch, name: str, rows: list[dict]) -> bool:
         return True
     among = f"source = {plain_literal(name)} and change_seq in ({', '.join(map(plain_literal, sorted(places)))})"
     return not lake.peek(batch.project.lakehouse_path(), "silver.changes", ["change_seq"], f"where {among} limit 1")
-
-
-def _count(batch: Batch, units: list[dict], rows: list[dict]) -> None:
-    for unit in units:
-        account = batch.account(unit["source"])
-        account.num_units += 1
-        account.num_records += unit["num_records"]
-        account.bytes_landed += unit["size_bytes"]
-    for row in rows:
-        if row["result"] == "account":
-            account = batch.account(row["source"])
-            account.num_records += row["num_packed"]
-            account.num_control += row["num_control"]
-            account.bytes_framing += row["bytes_framing"]
-
-
-def _events_once(batch: Batch, events: list[dict]) -> list[dict]:
-    """Control events; one that has a place in the order once."""
-    place = ("source", "change_seq", "kind")
-    placed = {tuple(row[name] for name in place): row for row in reversed(events) if row.get("change_seq")}
-    if not placed:
-        return events
-    low, high = min(seq for _, seq, _ in placed), max(seq for _, seq, _ in placed)
-    between = f"change_seq between {plain_literal(low)} and {plain_literal(high)}"
-    known = lake.peek(batch.project.lakehouse_path(), "silver.control_events", list(place), f"where {between}")
-    before = {tuple(row[name] for name in place) for row in known}
-    new = [row for key, row in placed.items() if key not in before]
-    return [*reversed(new), *(row for row in events if not row.get("change_seq"))]
 
 
 def _write_ends_of_loads(batch: Batch, units: list[dict], rows: list[dict], loads: list[dict]) -> None:
