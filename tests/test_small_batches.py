@@ -188,3 +188,46 @@ def test_rows_that_threads_add_at_once_are_there_once_each(project):
     rows = lake.peek(project.lakehouse_path(), "silver.stopped", ["source", "batch_id"])
     assert sorted((row["source"], row["batch_id"]) for row in rows) == [(n, b) for n in "abcd" for b in range(60)]
     assert lake.size(project.lakehouse_path(), "silver.stopped")[0] < 100
+
+
+LOG = {
+    "source": pa.string(),
+    "batch_id": pa.int64(),
+    "change_seq": pa.string(),
+    "operation": pa.string(),
+    "not_supplied": pa.list_(pa.string()),
+    "column_states": pa.map_(pa.string(), pa.string()),
+    "key_changed": pa.bool_(),
+    "transaction_id": pa.string(),
+    "load_id": pa.string(),
+}
+FLAGS = {
+    "has_partial": {"not_supplied": ["name"]},
+    "has_lost": {"column_states": [("name", "fetched"), ("price", "missing")]},
+    "has_key_change": {"key_changed": True},
+    "has_delete": {"operation": "DELETE", "transaction_id": "t"},
+    "has_wipe": {"operation": "TRUNCATE"},
+    "has_load": {"load_id": "l"},
+}
+
+
+@pytest.mark.parametrize("flag", FLAGS)
+def test_the_survey_of_new_rows_says_what_is_among_them_source_by_source(project, flag):
+    """Source b came in full before; a has a row that is late, c none that is new."""
+    plain = {"operation": "UPDATE", "not_supplied": [], "column_states": [("name", "fetched")], "key_changed": False}
+    rows = [
+        plain | {"source": "a", "batch_id": 3, "change_seq": "05"} | FLAGS[flag],
+        plain | {"source": "b", "batch_id": 3, "change_seq": "20", "not_supplied": None, "column_states": None},
+        plain | {"source": "a", "batch_id": 4, "change_seq": "30", "operation": "DELETE"},
+    ]
+    small = writer(project, table_of(LOG, *rows))
+    small.new["items"] = table_of(LOG, *rows)
+    lagging = [("c", 1, "02"), ("b", -1, None), ("a", 2, "05")]
+    found = small.survey(
+        "items", [{"source": s, "applied_batch_id": n, "applied_change_seq": last} for s, n, last in lagging]
+    )
+    no_flags = dict.fromkeys([*FLAGS, "has_added"], False)
+    names = ("source", "applied_batch_id", "applied_seq", "through_batch_id", "through_seq", "first_seq", "late_seq")
+    of_a = dict(zip((*names, "num_changes"), ("a", 2, "05", 4, "30", "05", "05", 2)))
+    of_b = dict(zip((*names, "num_changes"), ("b", -1, None, 3, "20", "20", None, 1)))
+    assert found == [of_a | no_flags | {flag: True}, of_b | no_flags]

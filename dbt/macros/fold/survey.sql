@@ -16,7 +16,12 @@
 {% macro survey(name, lagging, log=none) -%}
   {%- set is_first, log, filter = log is not none, log or ref(name ~ '__before_after'), batch_filter(lagging) -%}
   {%- set new = gold_state().small.get(name) and not is_first and adapter.small_batches.new_changes(name) or log -%}
-  {%- set found = query_rows(new_changes_by_source(name, new, filter, lagging)) -%}
+  {%- set small = gold_state().small.get(name) -%}
+  {%- if new != log and small.is_whole -%}
+    {%- set found = adapter.small_batches.survey(name, lagging) -%}
+  {%- else -%}
+    {%- set found = query_rows(new_changes_by_source(name, new, filter, lagging)) -%}
+  {%- endif -%}
   {%- if not found %}{{ return(none) }}{% endif -%}
   {%- set kinds, late = kinds_of(found), {} -%}
   {%- for row in found if row.late_seq %}{% do late.update({row.source: row.late_seq}) %}{% endfor -%}
@@ -42,13 +47,13 @@
     'has_rewind': rewind != {}, 'rewind_seq': rewind.values() | min if rewind else none, 'start_seq': start_seq,
     'has_partial': read.has_partial, 'has_lost': read.has_lost, 'has_key_change': read.has_key_change,
     'has_delete': read.has_delete, 'has_wipe': has_wipe, 'has_added': read.has_added,
-    'key_range': 'true' if rewind or has_wipe else key_range(name, found[0]),
+    'key_range': 'true' if rewind or has_wipe or small and small.is_whole else key_range(name, found[0]),
   }) }}
 {%- endmacro %}
 
 
 {# One row per source with new changes: how far they come, which come late, what kinds are among them, the range of
-   their keys. -#}
+   their keys. Of a small batch `adapter.small_batches.survey` gives the same, but for the keys. -#}
 {% macro new_changes_by_source(name, log, filter, lagging) -%}
 with applied as (
   {{ literals('applied', {'source': 'string', 'applied_seq': 'string', 'applied_batch_id': 'bigint'},

@@ -1,7 +1,7 @@
 """A batch of few changes: Spark reads and folds, and what comes of it is written without Spark.
 
 A statement of Spark that writes some rows takes half a second, an append by delta-rs 5 ms. So of such a batch Spark is
-asked three queries a table (the new rows of the log, the survey, the fold), and their rows are written in the order in
+asked two queries a table (the new rows of the log, and the fold), and their rows are written in the order in
 which the materializations write them otherwise (docs/adr/0029): a run that dies between two of them is healed by the
 next one in the same way, from the table that holds the staged batch.
 
@@ -102,6 +102,7 @@ class SmallBatches:
         self.spark, self.lakehouse = spark, lakehouse
         self.staged: dict[str, pa.Table] = {}
         self.views: set[str] = set()
+        self.new: dict[str, pa.Table] = {}
         self.num_touched: dict[str, int] = {}
 
     def create_table(self, name: str, columns: str, properties: dict[str, str | None]) -> None:
@@ -115,12 +116,48 @@ class SmallBatches:
         if len(rows):
             self._write(f"{name}__before_after", rows, "append")
         if is_kept:
+            self.new[name] = rows
             self._keep("new_changes", name, rows)
 
     def new_changes(self, name: str) -> str | None:
         """The view that holds all that is new in the log; None where this run has not written it."""
         view = _view("new_changes", name)
         return view if view in self.views else None
+
+    def survey(self, name: str, lagging: list[dict]) -> list[dict]:
+        """Survey what is new in the log, as the macro `new_changes_by_source` does, but for ranges of keys. In: the
+        name of the contract; how far gold has come with each source."""
+        columns = ["source", "batch_id", "change_seq", "operation", "not_supplied", "column_states", "key_changed"]
+        rows = self.new[name].select([*columns, "transaction_id", "load_id"]).to_pylist()
+        found = []
+        for applied in sorted(lagging, key=lambda row: row["source"]):
+            own = [row for row in rows if row["source"] == applied["source"]]
+            if not own:
+                continue
+            places, last = [row["change_seq"] for row in own], applied["applied_change_seq"]
+            operations = {row["operation"] for row in own}
+            found.append(
+                {
+                    "source": applied["source"],
+                    "applied_batch_id": applied["applied_batch_id"],
+                    "applied_seq": last,
+                    "through_batch_id": max(row["batch_id"] for row in own),
+                    "through_seq": max(places),
+                    "first_seq": min(places),
+                    "late_seq": min((place for place in places if last is not None and place <= last), default=None),
+                    "num_changes": len(own),
+                    "has_partial": any(row["not_supplied"] for row in own),
+                    "has_lost": any("missing" in dict(row["column_states"] or ()).values() for row in own),
+                    "has_key_change": any(row["key_changed"] for row in own),
+                    "has_delete": any(
+                        row["operation"] == "DELETE" and row["transaction_id"] is not None for row in own
+                    ),
+                    "has_wipe": not operations.isdisjoint(("TRUNCATE", "EMPTY_LOAD", "COLUMN_ADDED")),
+                    "has_added": "COLUMN_ADDED" in operations,
+                    "has_load": any(row["load_id"] is not None for row in own),
+                }
+            )
+        return found
 
     def touched_rows(self, name: str, source: str, key: list[str], sources: list[dict]) -> str:
         """Read the current rows of all keys that are new in the log, before and after each change. In: the name of the
