@@ -85,6 +85,8 @@ def _write(batch: Batch, codec, sources: list[str], heads: list[dict]) -> None:
         left = [unit for unit in heads if unit["unit_id"] not in found]
     if left:
         _write_others(batch, codec, left, units if left == heads else _among_units(batch, units, left), sources, raw)
+    else:
+        parts.settle_known(batch, codec, sources)
     if judged is not None:
         reject_conflicts(batch, judged, raw)
 

@@ -290,9 +290,7 @@ def _append_events(batch: Batch, events, conflicts) -> None:
     if conflicts:
         events = events.join(batch.spark.createDataFrame(conflicts), ["unit_id", "unit_offset"], "left_anti")
     placed = events.where("change_seq is not null")
-    before = batch.spark.sql(
-        f"select source, change_seq, kind from silver.control_events where batch_id <> {batch.batch_id}"
-    )
+    before = batch.spark.sql("select source, change_seq, kind from silver.control_events")
     batch.append(
         placed.dropDuplicates(place).join(before, place, "left_anti").unionByName(events.where("change_seq is null")),
         "silver.control_events",

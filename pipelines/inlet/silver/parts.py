@@ -97,6 +97,11 @@ def join(batch: Batch, codec, sources: list[str], rows: "DataFrame") -> None:
     fresh = rows.where("result = 'part'").selectExpr(*PARTS, "true as is_new")
     if not fresh.isEmpty():
         _join(batch, codec, sources, fresh)
+    settle_known(batch, codec, sources)
+
+
+def settle_known(batch: Batch, codec, sources: list[str]) -> None:
+    """Settle the parts that waited and whose change the batch wrote from records that are no parts."""
     if offers(codec, "half") and may_be_known(waiting(batch.project), sources):
         repeated_parts.settle(batch, codec, sources, _still_waiting(batch, sources).selectExpr(*PARTS))
 
