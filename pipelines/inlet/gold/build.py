@@ -154,7 +154,7 @@ def _enter(project: Project, spark: "SparkSession", tables: list[Table]) -> None
     """Give tables of gold their entries in the catalog that a run made and died before it entered them."""
     lakehouse, entered = project.lakehouse_path(), {r.tableName for r in spark.sql("show tables in gold").collect()}
     for name in {f"{table.name}__{step}" for table in tables for step in MADE} - entered:
-        if "://" not in lakehouse and lake.exists(lakehouse, f"gold.{name}") and entries.are_ours(spark):
+        if lake.exists(lakehouse, f"gold.{name}") and entries.are_ours(spark):
             entries.enter(spark, lakehouse, f"gold.{name}")
 
 

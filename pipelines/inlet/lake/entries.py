@@ -17,8 +17,12 @@ PATTERN = "silver.transactions"  # always made by Spark
 
 
 def are_ours(spark: "SparkSession") -> bool:
-    """True if the catalog is Hive's, opened by this process."""
-    return hasattr(spark, "_jsparkSession") and spark.conf.get("spark.sql.catalogImplementation", "") == "hive"
+    """True if the catalog is Hive's, opened by this process for a local lakehouse."""
+    return (
+        hasattr(spark, "_jsparkSession")
+        and spark.conf.get("spark.sql.catalogImplementation", "") == "hive"
+        and "://" not in spark.conf.get("spark.sql.warehouse.dir", "://")
+    )
 
 
 def create_table(
