@@ -140,7 +140,7 @@ def test_a_rest_that_is_replayed_by_itself_while_its_file_grows_loses_nothing(
     options = {"source_tz": "UTC", "charset": "cp932", "null_areas": "yes"}
     source = projects.DEPOT | {"from": "landing/grows/*.lxg", "settle_minutes": 0, "options": options}
     data = linkexpress.encode_file(projects.item_records(1, 6, 99), True, "big", "cp932", {1: projects.LAYOUT})
-    monkeypatch.setattr("inlet.lake.spark.session", lambda *given: spark)
+    monkeypatch.setattr("inlet.lake.spark.session", lambda *given, **named: spark)
 
     def go(data: bytes, tables: dict) -> list[tuple]:
         (landing / "20260105031500_000012.lxg").write_bytes(data)

@@ -420,7 +420,7 @@ def test_a_feed_without_a_contract_goes_the_whole_way_and_on_after_a_change_of_i
         (tmp_path / name).mkdir()
     for step in ("bronze", "silver"):
         (tmp_path / "expectations" / f"{step}.yml").write_text("[]")
-    monkeypatch.setattr("inlet.lake.spark.session", lambda *given: spark)
+    monkeypatch.setattr("inlet.lake.spark.session", lambda *given, **named: spark)
     project = projects.make(tmp_path, {"avro_shop": source}, None, lakehouse)
     more = [*ITEMS, Column("COLOR", "STRING", 9)]
 

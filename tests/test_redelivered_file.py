@@ -116,7 +116,7 @@ def test_a_file_that_is_taken_anew_gives_what_it_would_have_given_from_the_start
     (tmp_path / "expectations").mkdir()
     for step in ("bronze", "silver"):
         (tmp_path / "expectations" / f"{step}.yml").write_text("[]")
-    monkeypatch.setattr("inlet.lake.spark.session", lambda *given: spark)
+    monkeypatch.setattr("inlet.lake.spark.session", lambda *given, **named: spark)
     kinds = {"hurt": TRAIL, "short": TRAIL, "whole": TRAIL, "depot": DEPOT, "depot_whole": DEPOT}
     sources = {name: kind | {"from": f"landing/{name}"} for name, kind in kinds.items()}
     for name in ("shop", "shop_whole"):
