@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.errors import AnalysisException
 
+from inlet.errors import ConfigError
 from inlet.lake import entries
 
 COLUMNS = (
@@ -14,7 +15,7 @@ COLUMNS = (
     "image struct<id: bigint, of_it: array<string>>, known map<string,bigint>, bytes binary"
 )
 PROPERTIES = {"delta.enableDeletionVectors": "false", "delta.dataSkippingStatsColumns": "id", "inlet.key": "id,名前"}
-OF_ITS_OWN = ("Name", "Table", "Location", "Created Time", "View Text", "View Original Text", "View Creation Time")
+OF_ITS_OWN = ("Name", "Table", "Created Time", "View Text", "View Original Text", "View Creation Time")
 
 
 def about(spark, name: str) -> list[tuple]:
@@ -22,6 +23,7 @@ def about(spark, name: str) -> list[tuple]:
     lists wherever it lists any, and which are in use only where a property says so."""
     rows = [tuple(row) for row in spark.sql(f"describe table extended {name}").collect()]
     unused = re.compile(r"delta\.feature\.(appendOnly|invariants)=supported,")
+    rows = [(row[0], row[1].replace(name.split(".")[1], "its name"), row[2]) for row in rows]
     return [(row[0], unused.sub("", row[1]), row[2]) for row in rows if row[0] not in OF_ITS_OWN]
 
 
@@ -66,5 +68,7 @@ def test_a_view_with_another_text_is_the_one_that_alter_view_makes(spark):
     assert spark.sql("select * from public.entered").collect() == [(1, "b")]
     with pytest.raises(AnalysisException, match="unknown"):
         entries.alter_view(spark, "public.unknown", text)
+    with pytest.raises(ConfigError, match="silver.stopped is a table"):
+        entries.alter_view(spark, "silver.stopped", text)
     for name in ("altered", "entered"):
         spark.sql(f"drop view public.{name}")

@@ -22,7 +22,7 @@ from inlet.codecs.qlik import json_messages
 from inlet.codecs.results import event_detail
 from inlet.commands import doctor
 from inlet.errors import AccountingError, ConfigError, Event, InletError
-from inlet.silver import blocks, decode, recover, rows_beside, small_batches, transactions
+from inlet.silver import blocks, decode, other_rows, recover, small_batches, transactions
 from inlet.silver.batch import Account
 from tests import lakes, projects
 from tests.encode import goldengate_json, linkexpress, qlik
@@ -185,10 +185,8 @@ def test_repeats_conflicts_and_a_crash_before_the_ledger(spark, lakehouse, tmp_p
     assert [tuple(row) for row in transactions] == [(2, "complete"), (2, "complete")]
 
 
-def test_blocks_are_decoded_once_unless_spark_has_to_look_at_what_is_beside_their_changes(
-    spark, lakehouse, tmp_path, monkeypatch
-):
-    """A record that is no change comes to the driver with the task that has written the changes."""
+def test_blocks_are_decoded_once(spark, lakehouse, tmp_path, monkeypatch):
+    """The reject of a block is sent by the task that decodes it for its changes."""
     project = projects.make(tmp_path, {"once": projects.DEPOT | {"from": "landing/once/*"}}, lakehouse=lakehouse)
     (tmp_path / "landing" / "once").mkdir(parents=True)
     data = linkexpress.encode_file(projects.item_records(1, 6), True, "big", "cp932", {1: projects.LAYOUT})
@@ -196,7 +194,7 @@ def test_blocks_are_decoded_once_unless_spark_has_to_look_at_what_is_beside_thei
     (tmp_path / "landing" / "once" / "20260105031500_000012.lxg").write_bytes(damaged)
     monkeypatch.setattr(small_batches, "NUM_RECORDS", 0)
     batch_id, found = land(project, spark), []
-    for module, name, other in ((blocks, "_write_others", None), (rows_beside, "begin", lambda batch: None)):
+    for module, name, other in ((blocks, "_write_others", None), (other_rows, "collector", lambda *given: None)):
         with monkeypatch.context() as patched:
             patched.setattr(module, name, other)
             found.append((silver.run(project, spark, batch_id), stored(spark, ["once"])))

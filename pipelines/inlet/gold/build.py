@@ -73,7 +73,7 @@ def run(
     wanted = [t for t in project.tables.values() if tables is None or t.name in tables]
     _check(project, wanted)
     ledger, applied = progress.state(project)
-    _enter(project, spark, wanted)
+    enter(project, spark, wanted)
     problems = {} if full_refresh else _evolve(project, spark, wanted)
     wanted = [t for t in wanted if t.name not in problems]
     lags = progress.lagging(ledger, [] if full_refresh else applied, wanted)
@@ -96,7 +96,7 @@ def run(
         for t in wanted
         if full_refresh or t.name in lags or not existing.issuperset(f"{t.name}__{s}" for s in steps(t))
     ]
-    new_tables = {t.name for t in changed if _is_new(lakehouse, t, existing, applied)}
+    new_tables = {t.name for t in changed if is_light and _is_new(lakehouse, t, existing, applied)}
     state: dict[str, Any] = {
         "ledger": greatest,
         "applied": [list(row.values()) for row in applied if row["table_name"] in names],
@@ -150,12 +150,14 @@ def run(
     return built
 
 
-def _enter(project: Project, spark: "SparkSession", tables: list[Table]) -> None:
+def enter(project: Project, spark: "SparkSession", tables: list[Table]) -> None:
     """Give tables of gold their entries in the catalog that a run made and died before it entered them."""
-    lakehouse, entered = project.lakehouse_path(), {r.tableName for r in spark.sql("show tables in gold").collect()}
+    if not entries.are_ours(spark):
+        return
+    entered = {row.tableName for row in spark.sql("show tables in gold").collect()}
     for name in {f"{table.name}__{step}" for table in tables for step in MADE} - entered:
-        if lake.exists(lakehouse, f"gold.{name}") and entries.are_ours(spark):
-            entries.enter(spark, lakehouse, f"gold.{name}")
+        if lake.exists(project.lakehouse_path(), f"gold.{name}"):
+            entries.enter(spark, project.lakehouse_path(), f"gold.{name}")
 
 
 def _is_new(lakehouse: str, table: Table, existing: set[str], applied: list[dict]) -> bool:

@@ -1,7 +1,7 @@
 """A batch of few changes: Spark reads and folds, and what comes of it is written without Spark.
 
 A statement of Spark that writes some rows takes half a second, an append by delta-rs 5 ms. So of such a batch Spark is
-asked two queries a table (the new rows of the log, and the fold), and their rows are written in the order in
+asked two or three queries a table (the new rows of the log, of a large table the survey, the fold), and their rows are written in the order in
 which the materializations write them otherwise (docs/adr/0029): a run that dies between two of them is healed by the
 next one in the same way, from the table that holds the staged batch.
 

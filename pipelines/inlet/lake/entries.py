@@ -8,6 +8,7 @@ An entry is copied from that of a table that Spark made, so it has what this Spa
 import time
 from typing import TYPE_CHECKING, Any
 
+from inlet.errors import ConfigError
 from inlet.lake import reads
 
 if TYPE_CHECKING:
@@ -17,11 +18,11 @@ PATTERN = "silver.transactions"  # always made by Spark
 
 
 def are_ours(spark: "SparkSession") -> bool:
-    """True if the catalog is Hive's, opened by this process for a local lakehouse."""
+    """True if the catalog is Hive's, and the lakehouse a local folder."""
     return (
         hasattr(spark, "_jsparkSession")
         and spark.conf.get("spark.sql.catalogImplementation", "") == "hive"
-        and "://" not in spark.conf.get("spark.sql.warehouse.dir", "://")
+        and "://" not in str(spark.conf.get("spark.sql.warehouse.dir", "://"))
     )
 
 
@@ -43,20 +44,25 @@ def enter(spark: "SparkSession", lakehouse: str, name: str) -> None:
     """Give a table its entry in the catalog, unless it has one."""
     jvm, catalog = spark._jvm, _catalog(spark)
     like = catalog.getTableMetadata(_identifier(spark, PATTERN))
-    at = jvm.scala.Option.apply(jvm.java.io.File(reads.table_path(lakehouse, name)).toURI())
+    some, path = jvm.scala.Option.apply, reads.table_path(lakehouse, name)
     entry = _copied(
         like,
         identifier=_identifier(spark, name),
-        storage=_copied(like.storage(), locationUri=at),
+        tableType=jvm.org.apache.spark.sql.catalyst.catalog.CatalogTableType.MANAGED(),
+        storage=_copied(like.storage(), locationUri=some(jvm.org.apache.hadoop.fs.Path("file", None, path).toUri())),
         createTime=int(time.time()) * 1000,
+        stats=some(None),
     )
     catalog.createTable(entry, True, False)
 
 
 def alter_view(spark: "SparkSession", name: str, text: str) -> None:
-    """Give a view another text with the same columns. Raises: AnalysisException where there is no such view."""
+    """Give a view another text with the same columns. Raises: AnalysisException where there is no such view,
+    ConfigError where a table has its name."""
     catalog, some = _catalog(spark), spark._jvm.scala.Option.apply
     view = catalog.getTableMetadata(_identifier(spark, name))
+    if view.tableType().name() != "VIEW":
+        raise ConfigError(f"{name} is a table, and was to be a view of Inlet's", "Give the table another name")
     catalog.alterTable(_copied(view, viewText=some(text), viewOriginalText=some(text)))
 
 

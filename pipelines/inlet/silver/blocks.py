@@ -1,9 +1,8 @@
 """Blocks of files in Spark: the codec's pure `decode` runs in `mapInArrow`.
 
 Changes that are Arrow batches leave Python with their images as VARIANT; what is constant for a unit is joined on in
-the JVM, where it costs nothing. What is beside them in a unit (rejects, control events, its account) comes to the
-driver with the end of its task (rows_beside.py). A unit of which nothing came, or too much, or what Spark has to look
-at, is decoded once more, for that alone.
+the JVM, where it costs nothing. The other rows of a unit (rejects, control events, its account) are sent to the driver
+by the same task (other_rows.py). A unit whose rows were not sent is decoded again, for these rows alone.
 """
 
 import json
@@ -20,7 +19,7 @@ from inlet.codecs.codec import FIRST_ROW, decode_block, offers
 from inlet.codecs.results import Decoded
 from inlet.config import Project
 from inlet.errors import AccountingError, Reject
-from inlet.silver import decoded, file_loads, parts, rows_beside, verdicts
+from inlet.silver import decoded, file_loads, other_rows, parts, verdicts
 from inlet.silver.batch import Batch, among, overlaps, raw_of_units, reject_conflicts, write_changes
 from inlet.source import Source
 from inlet.sql import plain_literal
@@ -77,12 +76,12 @@ def _write(batch: Batch, codec, sources: list[str], heads: list[dict]) -> None:
     raw = partial(raw_of_units, units=units.selectExpr("unit_id", f"if({has_no_bytes}, null, bytes) as bytes"))
     if offers(codec, "COLUMNS"):
         own = None if offers(codec, "decode_message") else codec  # IDENTITY is asked of messages, where there are any
-        beside = rows_beside.begin(batch)
-        rows = changes(batch, codec, heads, units, beside)
+        collector = other_rows.collector(batch, [unit["unit_id"] for unit in heads])
+        rows = changes(batch, codec, heads, units, collector)
         judged = write_changes(batch, rows, _may_repeat(batch, codec, heads), own)
-        found = rows_beside.plain(beside)
-        decoded.add(batch, [row for of_unit in found.values() for row in of_unit])
-        left = [unit for unit in heads if unit["unit_id"] not in found]
+        others = other_rows.taken(collector)
+        decoded.add(batch, [row for unit in heads for row in others.get(unit["unit_id"], ())])
+        left = [unit for unit in heads if unit["unit_id"] not in others]
     if left:
         _write_others(batch, codec, left, units if left == heads else _among_units(batch, units, left), sources, raw)
     else:
@@ -161,9 +160,9 @@ def _ask(unit: dict, call, *given):
     return found
 
 
-def changes(batch: Batch, codec, heads: list[dict], units, beside=None):
+def changes(batch: Batch, codec, heads: list[dict], units, collector=None):
     """The changes of an Arrow codec's units as rows of the change table, without batch_id and decoded_at. In: what
-    takes up the rows beside them (rows_beside)."""
+    collects the other rows of the units (other_rows.py)."""
     available = {field.name for field in codec.CHANGES} | set(codec.CONSTANTS) | {"source", "unit_id"}
     by_table = (
         {"source_schema": "string", "source_table": "string", "table_version": "int"}
@@ -180,7 +179,7 @@ def changes(batch: Batch, codec, heads: list[dict], units, beside=None):
     if "change_oper" not in codec.COLUMNS:
         columns["change_oper"] = f"left({columns['operation']}, 1)"
     decode = guarded(
-        _changes_of(batch.project, codec, {unit["unit_id"]: n for n, unit in enumerate(heads)}, beside),
+        _changes_of(batch.project, codec, {unit["unit_id"]: n for n, unit in enumerate(heads)}, collector),
         lambda unit, why: [],
         batch.is_apart,
     )
@@ -238,7 +237,7 @@ def _each(project: Project, batches):
             yield unit, project.sources[unit["source"]]
 
 
-def _changes_of(project: Project, codec, numbers: dict[str, int], beside):
+def _changes_of(project: Project, codec, numbers: dict[str, int], collector):
     def decode(batches):
         import numpy as np
         import pyarrow as pa
@@ -247,7 +246,7 @@ def _changes_of(project: Project, codec, numbers: dict[str, int], beside):
         for unit, source in _each(project, batches):
             tables = project.tables_of(source)
             found = decode_block(codec, unit["bytes"], json.loads(unit["context"]), source, tables)
-            rows_beside.take(beside, unit["unit_id"], rows_of(unit, found, source, tables))
+            other_rows.collect(collector, unit["unit_id"], rows_of(unit, found, source, tables))
             rows = found.changes
             if isinstance(rows, list):
                 continue  # could not be framed: there is a reject

@@ -271,7 +271,7 @@ def add(batch: Batch, rows: list[dict]) -> None:
 def _events_once(batch: Batch, events: list[dict]) -> list[dict]:
     """Control events; one that has a place in the order once."""
     place = ("source", "change_seq", "kind")
-    placed = {tuple(row[name] for name in place): row for row in reversed(events) if row.get("change_seq")}
+    placed = {tuple(row[name] for name in place): row for row in reversed(events) if row.get("change_seq") is not None}
     if not placed:
         return events
     low, high = min(seq for _, seq, _ in placed), max(seq for _, seq, _ in placed)
@@ -279,7 +279,7 @@ def _events_once(batch: Batch, events: list[dict]) -> list[dict]:
     known = lake.peek(batch.project.lakehouse_path(), "silver.control_events", list(place), f"where {between}")
     before = {tuple(row[name] for name in place) for row in known}
     new = [row for key, row in placed.items() if key not in before]
-    return [*reversed(new), *(row for row in events if not row.get("change_seq"))]
+    return [*reversed(new), *(row for row in events if row.get("change_seq") is None)]
 
 
 def _append_events(batch: Batch, events, conflicts) -> None:
