@@ -99,8 +99,8 @@ in `dbt/macros/`, and a batch that asks for more (late changes, key changes, par
 more of it. What the steps mean is in [semantics.md](semantics.md); the tables above `fold.sql` and `timeline.sql` say
 which entry makes which version. For a batch of few changes Spark is asked two queries alone, the log's rows and the
 fold, and their rows are written in the same order without it
-([ADR 29](adr/0029-small-batches-are-written-without-spark.md)). Where current is above 16 MB, Spark is asked the
-survey, too, the fold reads the rows of the keys that change from memory, and Spark still sends the DELETE and the INSERT
+([ADR 29](adr/0029-small-batches-are-written-without-spark.md)). Where current is above 16 MB, Spark is asked
+the survey, too, the fold reads the rows of the keys that change from memory, and the DELETE and the INSERT are sent
 ([ADR 31](adr/0031-a-small-batch-of-a-large-table-reads-what-it-touches.md)).
 
 `<lineage>` stands for the columns that tell which change opened a version:

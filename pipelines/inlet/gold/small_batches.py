@@ -1,9 +1,9 @@
 """A batch of few changes: Spark reads and folds, and what comes of it is written without Spark.
 
 A statement of Spark that writes some rows takes half a second, an append by delta-rs 5 ms. So of such a batch Spark is
-asked two or three queries a table (the new rows of the log, of a large table the survey, the fold), and their rows are written in the order in
-which the materializations write them otherwise (docs/adr/0029): a run that dies between two of them is healed by the
-next one in the same way, from the table that holds the staged batch.
+asked two or three queries a table (the new rows of the log, of a large table the survey, the fold), and their rows are
+written in the order in which the materializations write them otherwise (docs/adr/0029): a run that dies between two of
+them is healed by the next one in the same way, from the table that holds the staged batch.
 
 The current rows of a small table are written whole. Of a large one, delta-rs reads the rows that the batch touches, and
 Spark moves them from the batch's rows in memory (docs/adr/0031).
