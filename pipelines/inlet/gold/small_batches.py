@@ -128,36 +128,14 @@ class SmallBatches:
         """Survey what is new in the log, as the macro `new_changes_by_source` does, but for ranges of keys. In: the
         name of the contract; how far gold has come with each source."""
         columns = ["source", "batch_id", "change_seq", "operation", "not_supplied", "column_states", "key_changed"]
-        rows = self.new[name].select([*columns, "transaction_id", "load_id"]).to_pylist()
-        found = []
-        for applied in sorted(lagging, key=lambda row: row["source"]):
-            own = [row for row in rows if row["source"] == applied["source"]]
-            if not own:
-                continue
-            places, last = [row["change_seq"] for row in own], applied["applied_change_seq"]
-            operations = {row["operation"] for row in own}
-            found.append(
-                {
-                    "source": applied["source"],
-                    "applied_batch_id": applied["applied_batch_id"],
-                    "applied_seq": last,
-                    "through_batch_id": max(row["batch_id"] for row in own),
-                    "through_seq": max(places),
-                    "first_seq": min(places),
-                    "late_seq": min((place for place in places if last is not None and place <= last), default=None),
-                    "num_changes": len(own),
-                    "has_partial": any(row["not_supplied"] for row in own),
-                    "has_lost": any("missing" in dict(row["column_states"] or ()).values() for row in own),
-                    "has_key_change": any(row["key_changed"] for row in own),
-                    "has_delete": any(
-                        row["operation"] == "DELETE" and row["transaction_id"] is not None for row in own
-                    ),
-                    "has_wipe": not operations.isdisjoint(("TRUNCATE", "EMPTY_LOAD", "COLUMN_ADDED")),
-                    "has_added": "COLUMN_ADDED" in operations,
-                    "has_load": any(row["load_id"] is not None for row in own),
-                }
-            )
-        return found
+        of_source: dict[str, list[dict]] = {}
+        for row in self.new[name].select([*columns, "transaction_id", "load_id"]).to_pylist():
+            of_source.setdefault(row["source"], []).append(row)
+        return [
+            _surveyed(applied, of_source[applied["source"]])
+            for applied in sorted(lagging, key=lambda row: row["source"])
+            if applied["source"] in of_source
+        ]
 
     def touched_rows(self, name: str, source: str, key: list[str], sources: list[dict]) -> str:
         """Read the current rows of all keys that are new in the log, before and after each change. In: the name of the
@@ -257,6 +235,29 @@ class SmallBatches:
         except deltalake.exceptions.CommitFailedError as error:
             raise TryAgain(f"gold.{table} was written by another process", "Run again when that has ended") from error
         lake.keep_short(lake.table_path(self.lakehouse, f"gold.{table}"))
+
+
+def _surveyed(applied: dict, rows: list[dict]) -> dict:
+    """What is among the new rows of one source. In: how far gold has come with it."""
+    places, last = [row["change_seq"] for row in rows], applied["applied_change_seq"]
+    operations = {row["operation"] for row in rows}
+    return {
+        "source": applied["source"],
+        "applied_batch_id": applied["applied_batch_id"],
+        "applied_seq": last,
+        "through_batch_id": max(row["batch_id"] for row in rows),
+        "through_seq": max(places),
+        "first_seq": min(places),
+        "late_seq": min((place for place in places if last is not None and place <= last), default=None),
+        "num_changes": len(rows),
+        "has_partial": any(row["not_supplied"] for row in rows),
+        "has_lost": any("missing" in dict(row["column_states"] or ()).values() for row in rows),
+        "has_key_change": any(row["key_changed"] for row in rows),
+        "has_delete": any(row["operation"] == "DELETE" and row["transaction_id"] is not None for row in rows),
+        "has_wipe": not operations.isdisjoint(("TRUNCATE", "EMPTY_LOAD", "COLUMN_ADDED")),
+        "has_added": "COLUMN_ADDED" in operations,
+        "has_load": any(row["load_id"] is not None for row in rows),
+    }
 
 
 def _check_members(field: pa.Field, given: pa.Field) -> None:

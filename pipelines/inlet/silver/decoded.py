@@ -233,10 +233,7 @@ def write(batch: Batch, codec, rows: "DataFrame", raw: Callable) -> None:
     found = rows.groupBy("source", "result").agg(sums).collect()
     for row in found:
         if row["result"] == "account":
-            account = batch.account(row["source"])
-            account.num_records += row["sum(num_packed)"]
-            account.num_control += row["sum(num_control)"]
-            account.bytes_framing += row["sum(bytes_framing)"]
+            _count(batch, row["source"], *(row[f"sum({name})"] for name in sums))
     results = {row["result"] for row in found}
     if "reject" in results:
         batch.append(rows.where("result = 'reject'"), "silver.rejects")
@@ -259,13 +256,17 @@ def add(batch: Batch, rows: list[dict]) -> None:
     """The same of a few rows, without Spark: changes, rejects and control events, none of which is a conflict."""
     for row in rows:
         if row["result"] == "account":
-            account = batch.account(row["source"])
-            account.num_records += row["num_packed"]
-            account.num_control += row["num_control"]
-            account.bytes_framing += row["bytes_framing"]
+            _count(batch, row["source"], row["num_packed"], row["num_control"], row["bytes_framing"])
     for result, table in ADDED.items():
         if own := [row for row in rows if row["result"] == result]:
             batch.add(_events_once(batch, own) if result == "control" else own, table)
+
+
+def _count(batch: Batch, source: str, num_packed: int, num_control: int, bytes_framing: int) -> None:
+    account = batch.account(source)
+    account.num_records += num_packed
+    account.num_control += num_control
+    account.bytes_framing += bytes_framing
 
 
 def _events_once(batch: Batch, events: list[dict]) -> list[dict]:
