@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from jinja2 import Environment
 
-from inlet import bronze, checks, config, gold, publish, silver, sql
+from inlet import bronze, checks, config, gold, lake, publish, silver, sql
 from inlet.checks import suite
 from inlet.checks.results import _rows_sql as rows_sql
 from inlet.commands import reconcile
@@ -183,7 +183,7 @@ def test_a_column_that_takes_a_name_of_ours_later_asks_for_a_rebuild(monkeypatch
 def test_a_column_that_delta_has_itself_asks_for_a_rebuild_without_deletion_vectors(monkeypatch):
     columns = [{"name": "ID", "type": "int"}, {"name": "_METADATA", "type": "string"}]
     table = Table(table="S.T", name="t", key=["ID"], columns=columns)
-    properties = {evolve.KEY: "id", evolve.VECTORS: "true"}
+    properties = {evolve.KEY: "id", lake.VECTORS: "true"}
     monkeypatch.setattr(evolve, "_existing", lambda project, table: [("past", {"id": "int"}, properties)])
     assert evolve.lags(None, table)
     with pytest.raises(ConfigError, match="a column _metadata has come") as error:

@@ -19,10 +19,9 @@ from inlet.bronze.guard import KIND
 from inlet.codecs import CODECS
 from inlet.codecs.linkexpress import group as linkexpress_codec
 from inlet.codecs.qlik import json_messages
-from inlet.codecs.results import event_detail
 from inlet.commands import doctor
-from inlet.errors import AccountingError, ConfigError, Event, InletError
-from inlet.silver import blocks, decode, other_rows, recover, small_batches, transactions
+from inlet.errors import AccountingError, ConfigError, InletError
+from inlet.silver import blocks, decode, other_rows, recover, small_batches
 from inlet.silver.batch import Account
 from tests import lakes, projects
 from tests.encode import goldengate_json, linkexpress, qlik
@@ -530,99 +529,6 @@ def test_a_load_end_is_of_the_table_of_its_file(spark, lakehouse, tmp_path, monk
     assert [row.kind for row in spark.sql(rejected).collect()] == ["conflicting_duplicate"]
 
 
-def states(spark, batches: list[list[tuple]], is_of_batch: bool = False):
-    """After each batch of (place, counter, is_last), all of one id: the transactions as (first place, number of
-    changes, state). In: whether the codec tells which event is the first.
-    """
-    for batch_id, events in enumerate(batches, 970_000_000):
-        for place, counter, is_last in events:
-            spark.sql(
-                "insert into silver.changes (source, source_schema, source_table, change_seq, operation, "
-                "transaction_id, transaction_event_counter, transaction_last_event, batch_id) values ('counted', "
-                f"'S', 'T', '{place:035d}', 'INSERT', 'A', {counter}, {is_last}, {batch_id})"
-            )
-        first = transactions.First(["counted"], batch_id) if is_of_batch else None
-        transactions.update(spark, f"batch_id = {batch_id} and source = 'counted'", first=first)
-        yield [
-            tuple(row)
-            for row in spark.sql(
-                "select cast(first_change_seq as int), num_changes, state from silver.transactions where source = "
-                "'counted' order by 1"
-            ).collect()
-        ]
-    for table in ("changes", "transactions"):
-        spark.sql(f"delete from silver.{table} where source = 'counted'")
-
-
-def test_an_id_that_is_used_again_is_another_transaction(spark):
-    *_, last = states(
-        spark,
-        [[(1, 1, False)], [(2, 2, True), (3, 1, True)], [(4, 3, True), (5, 1, False), (6, 2, False)], [(7, 3, True)]],
-    )
-    assert last == [(1, 2, "complete"), (3, 1, "complete"), (4, 1, "impossible"), (5, 3, "complete")]
-
-
-def test_an_id_that_comes_back_without_its_first_event_leaves_its_namesake_alone(spark):
-    *_, last = states(spark, [[(1, 1, False), (2, 2, True)], [(60, 2, True)]])
-    assert last == [(1, 2, "complete"), (60, 1, "impossible")]
-
-
-def test_a_run_keeps_the_batch_of_its_last_change_when_its_id_is_looked_up_again(spark):
-    """Publish stops waiting for what lacks events in batches behind it."""
-    for _ in states(spark, [[(1, 1, False)], [(60, 1, False), (61, 2, True), (65, 1, False), (66, 2, True)]]):
-        found = spark.sql(
-            "select cast(first_change_seq as int), batch_id - 970000000 from silver.transactions where source = "
-            "'counted' order by 1"
-        ).collect()
-    assert list(map(tuple, found)) == [(1, 0), (60, 1), (65, 1)]
-
-
-def test_a_transaction_with_a_gap_is_impossible_until_what_lacks_comes_late(spark):
-    told = states(spark, [[(1, 1, False), (4, 3, False)], [(5, 4, True)], [(2, 2, False)]])
-    assert list(told) == [[(1, 2, "open")], [(1, 3, "impossible")], [(1, 4, "complete")]]
-
-
-def test_a_transaction_that_goes_on_uncounted_is_told_by_its_first_and_its_last_event(spark):
-    """As one of journals that come in several messages."""
-    told = list(
-        states(
-            spark,
-            [
-                [(1, 1, False), (2, "null", False), (3, "null", True)],  # whole
-                [
-                    (4, 1, False),
-                    (5, 2, False),
-                    (6, "null", False),
-                    (7, "null", True),
-                    (10, 1, False),
-                ],  # so is the first
-                [(9, "null", True), (12, "null", True)],  # one without a first event, and the end of an open one
-                [(20, 1, False), (22, 3, False), (23, "null", True)],  # a gap among the counted ones
-            ],
-            is_of_batch=True,
-        )
-    )
-    whole = [(1, 3, "complete"), (4, 4, "complete")]
-    assert told[1] == [*whole, (10, 1, "open")]
-    assert told[2] == [*whole, (9, 1, "impossible"), (10, 2, "complete")]
-    assert told[3][-1] == (20, 3, "impossible")
-
-
-def test_a_reject_among_uncounted_events_may_be_one_of_them_until_it_is_resolved(spark):
-    def reject(values: str) -> None:
-        spark.sql(f"insert into silver.rejects (source, kind, change_seq, batch_id, resolved_by) values {values}")
-
-    reject(f"('counted', 'bad_length', '{2:035d}', 970000000, null)")
-    batches = states(spark, [[(1, 1, False), (3, "null", True)], [(9, 1, True)], [(20, 1, True)]], is_of_batch=True)
-    assert next(batches) == [(1, 2, "impossible")]
-    spark.sql("update silver.rejects set resolved_by = 970000001 where source = 'counted'")
-    assert next(batches) == [(1, 2, "complete"), (9, 1, "complete")]
-    reject(f"('counted', 'bad_length', '{2:035d}', 970000002, null)")  # one that comes late
-    assert next(batches) == [(1, 2, "impossible"), (9, 1, "complete"), (20, 1, "complete")]
-    assert not list(batches)
-    spark.sql("delete from silver.rejects where source = 'counted'")
-
-
 def test_a_message_that_comes_again_good_resolves_the_damaged_one_and_its_transaction_is_complete(
     spark, lakehouse, tmp_path
 ):
@@ -753,41 +659,3 @@ def test_a_file_that_comes_again_under_a_name_that_tells_its_place_resolves_the_
     (landing / "others.lxg").rename(landing / "others2.lxg")  # no better
     silver.run(project, spark, land(project, spark))
     assert found() == [("changes.lxg", True), ("others.lxg", False), ("others2.lxg", False)]
-
-
-def test_a_record_that_waits_among_uncounted_events_may_be_one_of_them_until_it_is_settled(spark):
-    def part(batch_id: int, is_settled: bool) -> None:
-        spark.sql(
-            "insert into silver.waiting (source, unit_id, unit_offset, unit_length, part_key, change_seq, batch_id, "
-            f"is_settled) values ('counted', 'counted/t/0/2', 0, 9, 't/0', '{2:035d}', {batch_id}, {is_settled})"
-        )
-
-    part(970_000_000, False)
-    batches = states(spark, [[(1, 1, False), (3, "null", True)], [(9, 1, True)]], is_of_batch=True)
-    assert next(batches) == [(1, 2, "impossible")]
-    part(970_000_001, True)
-    assert next(batches) == [(1, 2, "complete"), (9, 1, "complete")]
-    assert not list(batches)
-    spark.sql("delete from silver.waiting where source = 'counted'")
-
-
-def test_a_transaction_that_ends_with_a_record_that_is_no_change_is_complete(spark):
-    """As one whose last record is a chunk of a LOB, in a batch of its own."""
-    place = "'{0:035d}'".format
-    insert = (
-        "insert into silver.changes (source, source_schema, source_table, change_seq, operation, transaction_id, "
-        f"transaction_event_counter, transaction_last_event, batch_id) values ('closed', 'S', 'T', {place(1)}, "
-        "'INSERT', 'A', 1, false, 970000000)"
-    )
-    spark.sql(insert)
-    transactions.update(spark, "batch_id = 970000000 and source = 'closed'", True)
-    detail = json.dumps(event_detail(Event("A", 2, True), f"{2:035d}"))
-    spark.sql(
-        "insert into silver.control_events (source, kind, unit_id, unit_offset, detail, batch_id) values "
-        f"('closed', 'lob_chunk', 'closed/a@0', 0, '{detail}', 970000001)"
-    )
-    transactions.update(spark, "batch_id = 970000001 and source = 'closed'", True)
-    found = spark.sql("select num_changes, last_change_seq, state from silver.transactions where source = 'closed'")
-    assert list(map(tuple, found.collect())) == [(1, f"{2:035d}", "complete")]
-    for table in ("changes", "control_events", "transactions"):
-        spark.sql(f"delete from silver.{table} where source = 'closed'")

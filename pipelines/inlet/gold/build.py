@@ -171,19 +171,12 @@ def _is_new(lakehouse: str, table: Table, existing: set[str], applied: list[dict
 
 
 def _give_vectors(project: Project, spark: "SparkSession", tables: list[Table]) -> None:
-    """Turn deletion vectors on for large tables of versions: rewriting files would cost more than the vectors cost a
-    scan's planning. Not with a column `_metadata`, because Delta reads the rows of a vector by its own of that name.
-    """
-    lakehouse = project.lakehouse_path()
+    """Turn deletion vectors on for large tables of versions. Not with a column `_metadata`, because Delta reads the
+    rows of a vector by its own of that name."""
     for table in tables:
-        for step in (
-            ("past", "current") if table.key and evolve.METADATA not in map(str.lower, table.column_names) else ()
-        ):
-            name = f"gold.{table.name}__{step}"
-            if lake.size_bytes(lakehouse, name) > SMALL_BYTES:
-                described = lake.describe(lakehouse, name)
-                if described and described[1].get(evolve.VECTORS) == "false":
-                    spark.sql(f"alter table {name} set tblproperties ({evolve.VECTORS} = true)")
+        if table.key and evolve.METADATA not in map(str.lower, table.column_names):
+            for step in ("past", "current"):
+                lake.give_vectors(spark, project.lakehouse_path(), f"gold.{table.name}__{step}")
 
 
 def _models(project: Project, command: list[str], models: list[str], tell) -> list[dbt.Built]:

@@ -35,7 +35,7 @@ PLACES = {
 
 KEY, OURS, ADDED_AGAIN = "inlet.key", "inlet.ours", "inlet.added_again"  # properties of gold's tables
 WIDENING, MAPPING = "delta.enableTypeWidening", "delta.columnMapping.mode"
-VECTORS, METADATA = "delta.enableDeletionVectors", "_metadata"  # which a table has not both of (create_gold_table.sql)
+METADATA = "_metadata"  # a column that a table with deletion vectors has not (create_gold_table.sql)
 
 
 def lags(project: Project, table: Table) -> bool:
@@ -168,7 +168,7 @@ def _stored(ours: dict[str, str]) -> dict[str, str]:
 
 def _has_vectors(table: Table, properties: dict[str, str]) -> bool:
     """Has a table both of what Delta cannot have together?"""
-    return properties.get(VECTORS) == "true" and METADATA in _declared(table)
+    return properties.get(lake.VECTORS) == "true" and METADATA in _declared(table)
 
 
 def _key(table: Table) -> str:

@@ -23,10 +23,23 @@ from inlet.lake.reads import (
     version,
 )
 from inlet.lake.snapshots import query_builder
-from inlet.lake.tables import DATABASES, add_arrow, add_rows, append, arrow_schema, create, create_sql, ddl_of
+from inlet.lake.tables import (
+    DATABASES,
+    VECTORS,
+    add_arrow,
+    add_rows,
+    append,
+    arrow_schema,
+    create,
+    create_sql,
+    ddl_of,
+    give_vectors,
+    merge_rows,
+)
 
 __all__ = [
     "DATABASES",
+    "VECTORS",
     "add_arrow",
     "add_rows",
     "append",
@@ -40,11 +53,13 @@ __all__ = [
     "describe",
     "exists",
     "following",
+    "give_vectors",
     "has_files",
     "has_version",
     "lacking",
     "keep_short",
     "may_hold",
+    "merge_rows",
     "newest",
     "num_rows",
     "operations",

@@ -3,22 +3,24 @@
 Layout: <lakehouse>/<database>/<table>; databases bronze, silver, gold, checks, public.
 """
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING
 
 from inlet import change, unit
 from inlet.errors import EnvironmentLacks, TryAgain
 from inlet.lake import entries, place, reads
-from inlet.lake.compaction import keep_short
+from inlet.lake.compaction import SMALL_TABLE, keep_short, unwritable
 from inlet.sql import literal
 
 if TYPE_CHECKING:
     import pyarrow
     from pyspark.sql import DataFrame, SparkSession
 
+VECTORS = "delta.enableDeletionVectors"
 # Planning a scan of a table with deletion vectors asks Delta for its files once more, at every stage: 50 ms each time
-MERGED = {"silver.transactions"}
-PROPERTIES: dict[str, str | None] = {"delta.enableDeletionVectors": "false"}  # of a declared table, but for MERGED
+PROPERTIES: dict[str, str | None] = {VECTORS: "false"}  # of a declared table while it is small
 DATABASES = ("bronze", "silver", "gold", "checks", "public")
 STATISTICS = {  # columns with file statistics, where all columns would only cost (facts: a fifth of an append)
     "silver.changes": ",".join(change.HEADER_COLUMNS),
@@ -64,8 +66,16 @@ def create_sql(name: str, columns) -> str:
 
 def properties(name: str) -> dict[str, str | None]:
     """The properties of a declared table."""
-    given: dict[str, str | None] = {"delta.enableDeletionVectors": str(name in MERGED).lower()}
-    return given | ({"delta.dataSkippingStatsColumns": STATISTICS[name]} if name in STATISTICS else {})
+    return PROPERTIES | ({"delta.dataSkippingStatsColumns": STATISTICS[name]} if name in STATISTICS else {})
+
+
+def give_vectors(spark: "SparkSession", lakehouse: str, name: str) -> None:
+    """Turn deletion vectors on for a table that has grown large, whose rows Spark changes: to rewrite its files would
+    cost more than the vectors cost the planning of a scan."""
+    if reads.size_bytes(lakehouse, name) > SMALL_TABLE:
+        described = reads.describe(lakehouse, name)
+        if described and described[1].get(VECTORS) == "false":
+            spark.sql(f"alter table {name} set tblproperties ({VECTORS} = true)")
 
 
 def add_rows(lakehouse: str, name: str, rows: list[dict], columns=None, app_id: str = "", version: int = 0) -> None:
@@ -90,19 +100,53 @@ def add_arrow(lakehouse: str, name: str, rows: "pyarrow.Table", app_id: str = ""
 
     path = reads.table_path(lakehouse, name)
     once = deltalake.CommitProperties(app_transactions=[deltalake.Transaction(app_id, version)]) if app_id else None
-    try:
+    with _as_ours(lakehouse, name):
         if app_id and reads.exists(lakehouse, name):
             last = deltalake.DeltaTable(path).transaction_version(app_id)
             if last is not None and last >= version:
                 return
         deltalake.write_deltalake(path, rows, mode="append", configuration=PROPERTIES, commit_properties=once)
+    keep_short(path)
+
+
+@contextmanager
+def _as_ours(lakehouse: str, name: str) -> Iterator[None]:
+    """Errors of delta-rs that writes a table, as ours."""
+    import deltalake
+
+    try:
+        yield
     except deltalake.exceptions.CommitFailedError as error:
         raise TryAgain(f"{name} was written by another process: {error}", "Run again when that has ended") from error
     except (OSError, deltalake.exceptions.DeltaError) as error:
         raise EnvironmentLacks(
             f"{name} of {lakehouse} cannot be written: {error}", "Give this user the right to write it"
         ) from error
+
+
+def merge_rows(lakehouse: str, name: str, key: Sequence[str], rows: list[dict], gone: list[dict]) -> bool:
+    """Bring rows of a declared table up to date without Spark, in one commit. In: its key; rows that replace those of
+    their keys, or are new; rows that go. Out: False where Spark has to do it, because the table is large, or has
+    deletion vectors or other features; then nothing was written. Raises: as `add_rows`."""
+    import deltalake
+    import pyarrow as pa
+
+    place.check(lakehouse)
+    path, columns = reads.table_path(lakehouse, name), (unit.TABLES | change.TABLES)[name]
+    table = deltalake.DeltaTable(path)
+    if reads.size_bytes(lakehouse, name) > SMALL_TABLE or unwritable(table) or any(table.deletion_vectors()):
+        return False
+    types = arrow_schema(", ".join(f"{c.name} {c.type}" for c in columns)).append(pa.field("is_gone", pa.bool_()))
+    given = [row | {"is_gone": False} for row in rows] + [row | {"is_gone": True} for row in gone]
+    values = {c.name: f"n.{c.name}" for c in columns}
+    once = deltalake.CommitProperties(max_commit_retries=0)
+    same = " and ".join(f"t.{column} = n.{column}" for column in key)
+    merge = table.merge(pa.Table.from_pylist(given, types), same, "n", "t", commit_properties=once)
+    merge = merge.when_matched_delete("n.is_gone").when_matched_update(values)
+    with _as_ours(lakehouse, name):
+        merge.when_not_matched_insert(values, "not n.is_gone").execute()
     keep_short(path)
+    return True
 
 
 def append(rows: "DataFrame", table: str, app_id: str = "", version: int = 0) -> None:

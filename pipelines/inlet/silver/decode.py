@@ -194,9 +194,7 @@ def _run(
         resent.resolve(batch)
         resent.resolve_renamed(batch, landed)
     tell("following transactions")
-    if not transactions.append_whole(batch):
-        first = transactions.tells_first(project, batch_id)
-        transactions.update(spark, batch.rows, transactions.may_have_others(project), first)
+    transactions.follow(batch)
     _table_versions(batch)
     codecs = {project.sources[source].codec for source in batch.sources}
     header_views.write(spark, codecs)

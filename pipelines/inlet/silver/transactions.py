@@ -19,6 +19,7 @@ from inlet import lake
 from inlet.codecs import CODECS
 from inlet.codecs.codec import offers
 from inlet.config import Project
+from inlet.silver import small_transactions
 from inlet.silver.batch import Batch
 from inlet.sql import literal
 from inlet.unit import OFFSET
@@ -26,7 +27,6 @@ from inlet.unit import OFFSET
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-NUM_WHOLE = 20_000  # changes of a batch, at most, whose transactions are looked at without Spark
 EVENTS = """
 select source, transaction_id, change_seq, change_seq as last_change_seq, transaction_event_counter as first_counter,
        transaction_event_counter as last_counter, transaction_last_event as is_last, 1L as num_events,
@@ -117,55 +117,17 @@ def may_have_others(project: Project) -> bool:
     return project.ignores or any(offers(codec, "OTHER_EVENTS") for codec in codecs)
 
 
-def append_whole(batch: Batch) -> bool:
-    """Append the transactions of a batch whose changes are stored, where all of them are whole in it; without Spark.
-    Out: False where that is not so, or is not known; then nothing was written."""
-    project = batch.project
+def follow(batch: Batch) -> None:
+    """Bring silver.transactions up to a batch whose changes are stored: without Spark where they are not too many."""
+    project, kinds = batch.project, _kinds() if may_have_others(batch.project) else []
     first = tells_first(project, batch.batch_id)
-    if batch.num_changes > NUM_WHOLE or first and not set(first.sources).isdisjoint(batch.sources):
-        return False
-    lakehouse, of_others = project.lakehouse_path(), "detail like '%\"transaction_id\"%'"
-    if may_have_others(project) and lake.peek(
-        lakehouse, "silver.control_events", ["kind"], f"where {batch.stored} and {of_others} limit 1"
+    sources = sorted({*first.sources} & {*batch.sources}) if first else []
+    is_small = batch.num_changes <= small_transactions.MAX_ROWS
+    if not is_small or not small_transactions.update(
+        project.lakehouse_path(), batch.stored, kinds, sources, batch.batch_id
     ):
-        return False
-    columns = ["source", "transaction_id", "change_seq", "source_schema", "source_table"]
-    columns += ["transaction_event_counter", "transaction_last_event"]
-    is_event = "transaction_id is not null and operation <> 'REFRESH'"
-    events: dict[tuple[str, str], list[dict]] = {}
-    for row in lake.peek(lakehouse, "silver.changes", columns, f"where {batch.stored} and {is_event}"):
-        events.setdefault((row["source"], row["transaction_id"]), []).append(row)
-    rows = [_whole(place, of_id) for place, of_id in sorted(events.items())]
-    if None in rows:
-        return False
-    if rows:
-        of_batch = {"batch_id": batch.batch_id}
-        lake.add_rows(lakehouse, "silver.transactions", [row | of_batch for row in rows if row])
-    return True
-
-
-def _whole(place: tuple[str, str], events: list[dict]) -> dict | None:
-    """The transaction of some events of one id; None where it is not complete, or may be several. As RUNS."""
-    events = sorted(events, key=lambda row: row["change_seq"])
-    counters = [row["transaction_event_counter"] for row in events if row["transaction_event_counter"] is not None]
-    lasts = [row["transaction_last_event"] for row in events]
-    if counters and not (
-        len(events) == len(set(counters)) == len(counters) == max(counters)
-        and lasts.count(True) == 1
-        and events[0]["transaction_event_counter"] == 1
-        and lasts[-1]
-    ):
-        return None
-    return {
-        "source": place[0],
-        "transaction_id": place[1],
-        "first_change_seq": events[0]["change_seq"],
-        "last_change_seq": events[-1]["change_seq"],
-        "num_changes": len(events),
-        "last_counter": max(counters, default=None),
-        "tables": sorted({f"{row['source_schema']}.{row['source_table']}" for row in events}),
-        "state": "complete" if counters else None,
-    }
+        lake.give_vectors(batch.spark, project.lakehouse_path(), small_transactions.TABLE)
+        update(batch.spark, batch.rows, may_have_others(project), first)
 
 
 def update(spark: "SparkSession", rows: str, has_others: bool = False, first: First | None = None) -> None:
@@ -198,14 +160,19 @@ def _among(first: First) -> str:
     return f"source in ({', '.join(map(literal, first.sources))})"
 
 
+def _kinds() -> list[str]:
+    """Kinds of control events that may be events of transactions."""
+    of_codecs = {kind for codec in CODECS.values() for kind in getattr(codec, "OTHER_EVENTS", None) or ()}
+    return [IGNORED, *sorted(of_codecs)]
+
+
 def _events(rows: str, has_others: bool) -> str:
     """SQL for the events of transactions. Nobody has looked whether an ignored record came before, as one or as a
     change: each place in the order counts once.
     """
     if not has_others:
         return EVENTS.format(rows=rows)
-    of_codecs = {kind for codec in CODECS.values() for kind in getattr(codec, "OTHER_EVENTS", None) or ()}
-    kinds = ", ".join(map(literal, [IGNORED, *sorted(of_codecs)]))
+    kinds = ", ".join(map(literal, _kinds()))
     return f"""
         select * except (nth) from (
           select *, row_number() over (
