@@ -19,7 +19,7 @@ from inlet.codecs.codec import FIRST_ROW, decode_block, offers
 from inlet.codecs.results import Decoded
 from inlet.config import Project
 from inlet.errors import AccountingError, Reject
-from inlet.silver import decoded, file_loads, other_rows, parts, verdicts
+from inlet.silver import decoded, file_loads, other_rows, parts, small_parts, verdicts
 from inlet.silver.batch import Batch, among, overlaps, raw_of_units, reject_conflicts, write_changes
 from inlet.source import Source
 from inlet.sql import plain_literal
@@ -72,6 +72,7 @@ def replay(batch: Batch, codec, sources: list[str], replays: list[dict], files: 
 
 def _write(batch: Batch, codec, sources: list[str], heads: list[dict]) -> None:
     units, judged, left = _units(batch, heads), None, heads
+    collected = list[dict]()
     has_no_bytes = f"context like '%\"{FIRST_ROW}\"%'"  # of its own: a record that is a row
     raw = partial(raw_of_units, units=units.selectExpr("unit_id", f"if({has_no_bytes}, null, bytes) as bytes"))
     if offers(codec, "COLUMNS"):
@@ -80,12 +81,16 @@ def _write(batch: Batch, codec, sources: list[str], heads: list[dict]) -> None:
         rows = changes(batch, codec, heads, units, collector)
         judged = write_changes(batch, rows, _may_repeat(batch, codec, heads), own)
         others = other_rows.taken(collector)
-        decoded.add(batch, [row for unit in heads for row in others.get(unit["unit_id"], ())])
         left = [unit for unit in heads if unit["unit_id"] not in others]
+        if left:  # parts are joined together
+            others = {name: rows for name, rows in others.items() if not any(r["result"] == "part" for r in rows)}
+            left = [unit for unit in heads if unit["unit_id"] not in others]
+        collected = [row for unit in heads for row in others.get(unit["unit_id"], ())]
+        decoded.add(batch, collected)
     if left:
         _write_others(batch, codec, left, units if left == heads else _among_units(batch, units, left), sources, raw)
     else:
-        parts.settle_known(batch, codec, sources)
+        small_parts.join(batch, codec, sources, [row for row in collected if row["result"] == "part"])
     if judged is not None:
         reject_conflicts(batch, judged, raw)
 

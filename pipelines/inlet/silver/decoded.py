@@ -253,13 +253,16 @@ def write(batch: Batch, codec, rows: "DataFrame", raw: Callable) -> None:
 
 
 def add(batch: Batch, rows: list[dict]) -> None:
-    """The same of a few rows, without Spark: changes, rejects and control events, none of which is a conflict."""
+    """The same of a few rows, without Spark: changes, rejects, control events and definitions; none of the changes is a
+    conflict."""
     for row in rows:
         if row["result"] == "account":
             _count(batch, row["source"], row["num_packed"], row["num_control"], row["bytes_framing"])
     for result, table in ADDED.items():
         if own := [row for row in rows if row["result"] == result]:
             batch.add(_events_once(batch, own) if result == "control" else own, table)
+    if own := [row for row in rows if row["result"] == "definition"]:
+        _add_definitions(batch, own)
 
 
 def _count(batch: Batch, source: str, num_packed: int, num_control: int, bytes_framing: int) -> None:
@@ -299,27 +302,21 @@ def _append_events(batch: Batch, events, conflicts) -> None:
 
 
 def _append_definitions(batch: Batch, found) -> None:
-    """Append definitions that the feed gave, each once, with the version of the contract that says the same. Of a list
-    that has a number the first place in the batch is enough.
-    """
-    from inlet.silver import table_versions
-
+    """Append definitions that the feed gave. Of a list that has a number the first place in the batch is enough."""
     names = ["source", "source_schema", "source_table", "columns", "key", "feed_version", "detail"]
     at = ["change_seq = '' as is_placeless", "struct(change_seq, unit_id, unit_offset) as at"]
     numbered = found.where("feed_version is not null").selectExpr(*names, *at).groupBy(*names, "is_placeless")
     first = numbered.agg({"at": "min"}).selectExpr(*names, "`min(at)`.*")
     each = found.where("feed_version is null").select(*names, "change_seq", "unit_id", "unit_offset")
-    rows = table_versions.new_definitions(batch.project, [row.asDict() for row in each.union(first).collect()])
-    if rows:
-        batch.append(
-            batch.spark.createDataFrame(
-                rows,
-                "source string, source_schema string, source_table string, table_version int, columns string, "
-                "origin string, key string, change_seq string, unit_id string, unit_offset bigint, feed_version int, "
-                "detail string",
-            ),
-            "silver.table_versions",
-        )
+    _add_definitions(batch, [row.asDict() for row in each.union(first).collect()])
+
+
+def _add_definitions(batch: Batch, found: list[dict]) -> None:
+    """Append definitions that the feed gave, each once, with the version of the contract that says the same."""
+    from inlet.silver import table_versions
+
+    if rows := table_versions.new_definitions(batch.project, found):
+        batch.add(rows, "silver.table_versions")
 
 
 def part_of(row: dict) -> Part:

@@ -1,10 +1,10 @@
-"""The rows of blocks that are no changes (rejects, control events, accounts): few a unit. The task that decodes a unit
-for its changes sends them to the driver when it ends.
+"""The rows of blocks that are no changes (rejects, control events, parts, definitions, accounts): few a unit. The task
+that decodes a unit for its changes sends them to the driver when it ends.
 
 They are sent by an accumulator of Spark, a map from unit to rows. A task that runs again sends the same rows of the
 same unit, and one that fails sends nothing: so the map has each unit of the tasks that succeeded once, however often
 each ran. A unit that the map lacks has to be decoded again: where a session has no accumulators, where each try is a
-process of its own, where the decoder failed, where the rows are too many or are not written as they are.
+process of its own, where the decoder failed, where the rows are too many.
 """
 
 from typing import TYPE_CHECKING
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 NUM_ROWS = 200  # of one unit, at most
 TASK_BYTES = 256 << 10  # of one task, at most: thousands of tasks send theirs to one driver
 ROW_BYTES = 300  # of a row, without its texts and bytes
-PLAIN = {"reject", "control", "account"}  # results of rows that are written as they are
-TEXTS = ("raw", "detail", "expected", "found")
+TEXTS = ("raw", "detail", "expected", "found", "columns", "context")
 
 
 class _ByUnit:
@@ -41,8 +40,9 @@ def collector(batch: "Batch", units: list[str]) -> "Accumulator[dict] | None":
 
 
 def collect(collected: "Accumulator[dict] | None", unit_id: str, rows: list[dict]) -> None:
-    """Collect the rows of a unit, in a task. Rows that are too many, or not plain, are left out."""
-    if collected is None or len(rows) > NUM_ROWS or not {row["result"] for row in rows} <= PLAIN:
+    """Collect the rows of a unit, in a task. Rows that are too many are left out, as are changes: what has any is
+    decoded again for them."""
+    if collected is None or len(rows) > NUM_ROWS or any(row["result"] == "change" for row in rows):
         return
     size = sum(ROW_BYTES + sum(len(row.get(name) or "") for name in TEXTS) for row in rows)
     sent = getattr(collected, "num_bytes", 0) + size  # each task has a copy of its own

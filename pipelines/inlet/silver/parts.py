@@ -96,14 +96,23 @@ def join(batch: Batch, codec, sources: list[str], rows: "DataFrame") -> None:
     """
     fresh = rows.where("result = 'part'").selectExpr(*PARTS, "true as is_new")
     if not fresh.isEmpty():
-        _join(batch, codec, sources, fresh)
+        join_new(batch, codec, sources, fresh)
     settle_known(batch, codec, sources)
 
 
 def settle_known(batch: Batch, codec, sources: list[str]) -> None:
     """Settle the parts that waited and whose change the batch wrote from records that are no parts."""
-    if offers(codec, "half") and may_be_known(waiting(batch.project), sources):
+    waits = waiting(batch.project) if offers(codec, "half") else []
+    if may_be_known(waits, sources) and _changes_come(batch, [row for row in waits if row["source"] in sources]):
         repeated_parts.settle(batch, codec, sources, _still_waiting(batch, sources).selectExpr(*PARTS))
+
+
+def _changes_come(batch: Batch, waits: list[dict]) -> bool:
+    """True if this batch has written a change between the places of parts that wait."""
+    places = [row["change_seq"] for row in waits if row["change_seq"] and row["unit_length"]]
+    between = f"change_seq between {plain_literal(min(places))} and {plain_literal(max(places))}"
+    written = f"where {batch.stored} and {between} limit 1"
+    return bool(lake.peek(batch.project.lakehouse_path(), "silver.changes", ["change_seq"], written))
 
 
 def may_be_known(rows: list[dict], sources: list[str]) -> bool:
@@ -111,8 +120,8 @@ def may_be_known(rows: list[dict], sources: list[str]) -> bool:
     return any(row["source"] in sources and row["change_seq"] and row["unit_length"] for row in rows)
 
 
-def _join(batch: Batch, codec, sources: list[str], fresh: "DataFrame") -> None:
-    """Settle what new parts settle, together with those that waited."""
+def join_new(batch: Batch, codec, sources: list[str], fresh: "DataFrame") -> None:
+    """Settle what new parts settle, together with those that waited. In: rows of PARTS with `is_new`, which is true."""
     before = _waiting_before(batch, sources).selectExpr(*PARTS, "false as is_new")
     touched = fresh.unionByName(
         before.join(fresh.select("source", "part_key").distinct(), ["source", "part_key"], "left_semi")
@@ -155,23 +164,20 @@ def _joiner(project: Project, codec):
     def join(group):
         import pyarrow as pa
 
-        rows = sorted(
-            group.to_pylist(),
-            key=lambda row: (
-                row["change_seq"] or "",
-                unit.order(row["unit_id"]),
-                row["unit_offset"],
-                row["unit_length"],
-            ),
-        )
         schema = lake.arrow_schema(f"{decoded.DDL}, is_new boolean")
-        return pa.Table.from_pylist(_settle(project, codec, rows), schema=schema)
+        return pa.Table.from_pylist(settle(project, codec, sorted(group.to_pylist(), key=order)), schema=schema)
 
     return join
 
 
-def _settle(project: Project, codec, rows: list[dict]) -> list[dict]:
-    """Rows of changes, rejects, an account, and of parts that begin or cease to wait. In: parts of one key."""
+def order(row: dict) -> tuple:
+    """By this the parts of a key are given to their codec."""
+    return row["change_seq"] or "", unit.order(row["unit_id"]), row["unit_offset"], row["unit_length"]
+
+
+def settle(project: Project, codec, rows: list[dict]) -> list[dict]:
+    """Rows of changes, rejects, an account, and of parts that begin or cease to wait. In: parts of one key, in order,
+    each with `is_new`."""
     source, key = project.sources[rows[0]["source"]], rows[0]["part_key"]
     given = [Waiting(row["unit_id"], decoded.part_of(row), row["raw"], json.loads(row["context"])) for row in rows]
     try:

@@ -2,8 +2,8 @@
 (docs/adr/0030).
 
 It is for plain batches: their units are decoded for the first time and alone. What needs a look at other rows of silver
-goes the way through Spark: repeats, parts, definitions, rows of full loads. So does whatever fails here, for
-that way sets aside what a decoder fails on, and says so. Nothing is written before all of it is known.
+goes the way through Spark: repeats, rows of full loads, parts of changes that silver may have. So does whatever fails
+here, for that way sets aside what a decoder fails on, and says so. Nothing is written before all of it is known.
 """
 
 import json
@@ -16,7 +16,7 @@ from inlet.bronze.history import Reading
 from inlet.codecs import CODECS
 from inlet.codecs.codec import decode_block, offers
 from inlet.lake import snapshots
-from inlet.silver import blocks, decoded, file_loads, full_loads, messages, parts, verdicts
+from inlet.silver import blocks, decoded, file_loads, full_loads, messages, parts, small_parts, verdicts
 from inlet.silver.batch import Batch, overlaps
 from inlet.source import Source
 from inlet.sql import plain_literal
@@ -44,12 +44,17 @@ def write(batch: Batch, files: Sequence[Reading]) -> set[str]:
         log.info("batch %d goes through Spark: %s", batch.batch_id, death)
         return set()
     found = {name: rows for name, rows in found.items() if rows is not None and _is_new(batch, name, rows)}
-    rows = [row for of_source in found.values() for row in of_source]
+    settled = {name: _settled(batch, name, rows) for name, rows in found.items()}
+    found = {name: rows for name, rows in found.items() if settled[name] is not None}
     landed, units = ([unit for unit in some if unit["source"] in found] for some in (landed, units))
     messages_, heads = ([unit for unit in units if ("topic" in unit) == is_message] for is_message in (True, False))
     batch.count_landed([*messages_, *landed])
     verdicts.account(batch, landed, heads, [row for row in files if row["source"] in found])
-    decoded.add(batch, rows)
+    decoded.add(batch, [row for rows in found.values() for row in rows])
+    for name in found:
+        small_parts.write(batch, settled[name] or [])
+        parts.settle_known(batch, CODECS[batch.project.sources[name].codec], [name])
+    rows = [row for name in found for row in (*found[name], *(settled[name] or ()))]
     _write_ends_of_loads(batch, messages_, rows, loads)
     file_loads.of_files(batch, landed)
     return set(found)
@@ -79,10 +84,8 @@ def _is_plain(batch: Batch, name: str, files: list[Reading]) -> bool:
     codec = CODECS[source.codec]
     by_place = offers(codec, "decode_message") and offers(codec, "COLUMNS")  # names tell the places of its files
     is_asked = source.brings_messages or not by_place
-    return (
-        all(row.cause == PLANNED and not row["problem"] for row in files)
-        and not (is_asked and getattr(codec, "IDENTITY", None))
-        and not (offers(codec, "join") and any(row["source"] == name for row in parts.waiting(batch.project)))
+    return all(row.cause == PLANNED and not row["problem"] for row in files) and not (
+        is_asked and getattr(codec, "IDENTITY", None)
     )
 
 
@@ -195,19 +198,22 @@ def _rows_of_block(codec, unit: dict, source: Source, tables: dict[str, Table]) 
     return rows
 
 
+def _settled(batch: Batch, name: str, rows: list[dict]) -> list[dict] | None:
+    """What parts among the rows of a source give; None where Spark has to settle them."""
+    fresh, changes = ([row for row in rows if row["result"] == result] for result in ("part", "change"))
+    codec = CODECS[batch.project.sources[name].codec]
+    return small_parts.settled(batch, codec, fresh, changes) if fresh else []
+
+
 def _is_new(batch: Batch, name: str, rows: list[dict]) -> bool:
-    """True if there are changes, rejects and control events alone, and no change can be in silver already, or twice
-    here."""
-    if not {row["result"] for row in rows} <= {*decoded.ADDED, "account"}:
-        return False
+    """True if no change can be in silver already, or twice here, and none is a row of a full load."""
     changes = [row for row in rows if row["result"] == "change"]
     places = {row["change_seq"] for row in changes}
     if len(places) < len(changes) or any(row["operation"] == "REFRESH" for row in changes):
         return False
     if not places or not overlaps(batch, {name: (min(places), max(places))}):
         return True
-    among = f"source = {plain_literal(name)} and change_seq in ({', '.join(map(plain_literal, sorted(places)))})"
-    return not lake.peek(batch.project.lakehouse_path(), "silver.changes", ["change_seq"], f"where {among} limit 1")
+    return not small_parts.changes_at(batch, [(name, place) for place in places])
 
 
 def _write_ends_of_loads(batch: Batch, units: list[dict], rows: list[dict], loads: list[dict]) -> None:

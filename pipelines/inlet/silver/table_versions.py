@@ -21,6 +21,9 @@ FROM_FEED = [
     "batch_id",
 ]
 
+AT = ["change_seq", "unit_id", "unit_offset"]
+OF_FEED = ["source", "source_schema", "source_table", "columns", "key", *AT, "feed_version", "detail"]  # a definition
+
 
 def _closed(project: Project, rows: list[dict]) -> set[int]:
     """The batches of rows that the ledger has."""
@@ -83,34 +86,21 @@ def in_order(found: list[dict]) -> list[dict]:
     return [row for _, row in sorted(keyed, key=lambda one: one[0])]
 
 
-def new_definitions(project: Project, found: list[dict]) -> list[tuple]:
+def new_definitions(project: Project, found: list[dict]) -> list[dict]:
     """Rows of silver.table_versions for definitions of a feed that are not there yet, with the version of the contract
     that says the same.
     """
     tables = by_name(project.tables.values())
     known = {_content(row): row["change_seq"] for row in seen(project)}
-    new: dict[tuple, tuple] = {}
-    for row in sorted(found, key=lambda row: (row["change_seq"] == "", row["change_seq"])):
+    new: dict[tuple, dict] = {}
+    for row in sorted(found, key=lambda row: (row["change_seq"] == "", *(row[name] for name in AT))):
         columns = json.loads(row["columns"])
         content = _content(row | {"columns": columns, "key": json.loads(row["key"]), "version": row["feed_version"]})
         if content in new or content in known and not _is_earlier(row["change_seq"], known[content]):
             continue
         table = tables.get(f"{row['source_schema']}.{row['source_table']}")
         version = next((v.version for v in table.versions if same_columns(v, columns)), None) if table else None
-        new[content] = (
-            row["source"],
-            row["source_schema"],
-            row["source_table"],
-            version,
-            row["columns"],
-            "feed",
-            row["key"],
-            row["change_seq"],
-            row["unit_id"],
-            row["unit_offset"],
-            row["feed_version"],
-            row["detail"],
-        )
+        new[content] = {name: row[name] for name in OF_FEED} | {"table_version": version, "origin": "feed"}
     return list(new.values())
 
 
