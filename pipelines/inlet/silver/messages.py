@@ -1,20 +1,21 @@
 """Units of message formats in Spark: what the codec's fast path certainly reads right is written at once; every other
 message of the batch is found by its missing change and goes to the codec's exact path, whose answer is a change, a
-reject or a control event. No message has a third way out.
+reject or a control event: without Spark where these are few. No message has a third way out.
 """
 
 import json
+import logging
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from inlet import lake
-from inlet.bronze import load_times, lookups
+from inlet.bronze import guard, load_times, lookups
 from inlet.bronze.guard import guarded
 from inlet.codecs import CODECS
 from inlet.codecs.codec import offers
 from inlet.config import Project
 from inlet.silver import decoded, full_loads, parts, verdicts
-from inlet.silver.batch import Batch, among, overlaps, raw_of_units, reject_conflicts, write_changes
+from inlet.silver.batch import Batch, Judged, among, overlaps, raw_of_units, reject_conflicts, write_changes
 from inlet.source import Source
 from inlet.sql import literal, plain_literal
 from inlet.table import Table, by_name
@@ -22,6 +23,8 @@ from inlet.table import Table, by_name
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+log = logging.getLogger(__name__)
+NUM_FEW = 200  # messages, at most, that are decoded without Spark after the compiled walk
 AFTER_ALL = "~"  # after every change_seq
 UNSURVEYED = {
     "num_records": "count(*)",
@@ -75,13 +78,45 @@ def _write_fast(
     names = ", ".join(plain_literal(source.name) for source in sources)
     of_batch = f"where batch_id = {batch.batch_id} and source in ({names})"
     [stored] = lake.peek(batch.project.lakehouse_path(), "silver.changes", ["count(*) as n"], of_batch)
-    if stored["n"] + (judged.num_known if judged else 0) < num_messages:
+    num_left = num_messages - stored["n"] - (judged.num_known if judged else 0)
+    if num_left > 0 and not (num_left <= NUM_FEW and _write_few(batch, codec, sources, loads, judged)):
         answered = batch.spark.sql(f"select unit_id from silver.changes where {own}")
         if judged is not None:
             answered = answered.union(judged.rows.where("verdict <> 'new'").select("unit_id"))
         _write_exact(batch, codec, messages.join(answered, "unit_id", "left_anti"), sources, loads)
     if judged is not None:
         reject_conflicts(batch, judged, partial(raw_of_units, units=_bytes_of(messages)))
+
+
+def _write_few(batch: Batch, codec, sources: list, loads: list[dict], judged: Judged | None) -> bool:
+    """Decode messages that the compiled walk has left, without Spark. In: the changes that it gave, with verdicts. Out:
+    False where they are no mere rejects and control events, so that Spark has to write them; then nothing was."""
+    among_names = ", ".join(plain_literal(source.name) for source in sources)
+    own = f"batch_id = {batch.batch_id} and source in ({among_names})"
+    changes = f"(select source, unit_id from changes where {own})"
+    left = f"select m.* from messages m left anti join {changes} c on m.source = c.source and m.unit_id = c.unit_id"
+    tables = {"messages": "bronze.messages", "changes": "silver.changes"}
+    rows = lake.ask(batch.project.lakehouse_path(), f"{left} where {own}", **tables)
+    known = judged.rows.where("verdict <> 'new'").select("unit_id").collect() if judged else ()
+    answered, times = {row.unit_id for row in known}, load_times.of_files(batch.project, sources)
+    units = [load_times.timed(m, times.get((m["source"], m["path"]))) for m in rows if m["unit_id"] not in answered]
+    found = lookups.known(batch.project, batch.batch_id) if lookups.is_asked(codec) else {}
+    try:
+        of_units = guard.in_child(lambda: [_rows_of(batch, codec, unit, loads, found) for unit in units])
+    except Exception as error:  # Spark finds the message that the decoder fails on, or raises the same
+        log.info("messages of batch %d go through Spark: %s", batch.batch_id, guard.why(error))
+        return False
+    given = [row for of_unit in of_units for row in of_unit]
+    if not {row["result"] for row in given} <= {"reject", "control", "account"}:
+        return False
+    decoded.add(batch, given)
+    parts.settle_known(batch, codec, [source.name for source in sources])
+    return True
+
+
+def _rows_of(batch: Batch, codec, unit: dict, loads: list[dict], found: dict[str, dict[str, bytes]]) -> list[dict]:
+    source = batch.project.sources[unit["source"]]
+    return rows_of(codec, unit, source, batch.project.tables_of(source), loads, found.get(source.name, {}))
 
 
 def replay(batch: Batch, codec, replays: list[dict]) -> None:
