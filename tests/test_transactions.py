@@ -10,9 +10,10 @@ import pytest
 from inlet import lake
 from inlet.codecs.results import event_detail
 from inlet.errors import Event
-from inlet.silver import small_transactions, transactions
+from inlet.silver import small_transactions, transactions, whole_transactions
 
 SPARK = pytest.param("Spark", marks=pytest.mark.spark)
+LARGE = pytest.param("large, Spark", marks=[pytest.mark.spark, pytest.mark.rounds])
 KINDS = ["ignored", "lob_chunk"]
 
 
@@ -29,6 +30,7 @@ class Feed:
     spark: Any = None  # a session that brings them up to date; None: without Spark
     tells_first: bool = False
     has_others: bool = False
+    is_large: bool = False  # batches are as large ones: what is whole in one is appended first
 
     def add(self, table: str, batch_id: int, **row) -> None:
         lake.add_rows(self.lakehouse, table, [row | {"source": self.source, "batch_id": batch_id}])
@@ -48,12 +50,13 @@ class Feed:
 
     def follow(self, batch_id: int) -> list[tuple]:
         own, first = f"batch_id = {batch_id} and source = '{self.source}'", [self.source] * self.tells_first
+        of_batch = self.lakehouse, own, KINDS if self.has_others else [], first, batch_id
+        left = whole_transactions.append(*of_batch) if self.is_large else None
         if self.spark:
             of_codec = transactions.First(first, batch_id) if first else None
-            transactions.update(self.spark, own, self.has_others, of_codec)
+            transactions.update(self.spark, own, self.has_others, of_codec, left)
         else:
-            kinds = KINDS if self.has_others else []
-            assert small_transactions.update(self.lakehouse, own, kinds, first, batch_id)
+            assert small_transactions.update(*of_batch, left)
         return [(int(row["first_change_seq"]), row["num_changes"], row["state"]) for row in self.rows()]
 
     def rows(self) -> list[dict]:
@@ -61,12 +64,14 @@ class Feed:
         return lake.peek(self.lakehouse, "silver.transactions", list(small_transactions.ROW), of_source)
 
 
-@pytest.fixture(params=["delta-rs", SPARK])
+@pytest.fixture(params=["delta-rs", "large", SPARK, LARGE])
 def feed(request, tmp_path) -> Feed:
     source = request.node.name.replace("'", "")
-    if request.param == "delta-rs":
-        return Feed(str(tmp_path / "lakehouse"), source)
-    return Feed(request.getfixturevalue("lakehouse"), source, request.getfixturevalue("spark"))
+    is_large = "large" in request.param
+    if "Spark" in request.param:
+        spark = request.getfixturevalue("spark")
+        return Feed(request.getfixturevalue("lakehouse"), source, spark, is_large=is_large)
+    return Feed(str(tmp_path / "lakehouse"), source, is_large=is_large)
 
 
 def test_an_id_that_is_used_again_is_another_transaction(feed):
@@ -192,6 +197,7 @@ def test_random_events_are_the_same_transactions_with_spark_and_without(spark, l
     feeds = [
         Feed(lakehouse, "random", spark, True, True),
         Feed(str(tmp_path / "lakehouse"), "random", None, True, True),
+        Feed(str(tmp_path / "large"), "random", None, True, True, True),
     ]
     for batch_id in range(1, 5):
         events, others = [], []
@@ -204,6 +210,6 @@ def test_random_events_are_the_same_transactions_with_spark_and_without(spark, l
                 add_other(feed, batch_id, Event(id_, counter, is_last), number)
             feed.add("silver.rejects", batch_id, **reject, unit_id=f"u{batch_id}")
             feed.batch(batch_id, *events)
-        with_spark, without = (feed.rows() for feed in feeds)
-        assert with_spark == without
+        with_spark, without, as_large = (feed.rows() for feed in feeds)
+        assert with_spark == without == as_large
         assert len({row["state"] for row in without}) > 1

@@ -2,9 +2,14 @@
 `inlet status` need no JVM.
 """
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from inlet.lake import snapshots
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 def newest(lakehouse: str, table: str) -> snapshots.Snapshot | None:
@@ -31,6 +36,13 @@ def peek(lakehouse: str, table: str, columns: list[str], rest: str = "", version
         name if name.strip('"') in existing or not name.isidentifier() else f"null as {name}" for name in columns
     )
     return snapshots.rows_of(snapshot.query(f"select {asked} from rows {rest}"))
+
+
+def stream(lakehouse: str, table: str, columns: str, rest: str, num_rows: int) -> "Iterator[pa.RecordBatch]":
+    """Columns of many rows of a table, in Arrow batches, in no order. Read without Spark. In: SQL for the columns, and
+    what follows `from`; the rows of a batch."""
+    snapshot = newest(lakehouse, table)
+    return snapshot.stream(f"select {columns} from rows {rest}", num_rows) if snapshot else iter(())
 
 
 def lacking(lakehouse: str, table: str, other: str, columns: list[str]) -> list[dict]:

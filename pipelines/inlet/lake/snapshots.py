@@ -9,7 +9,7 @@ time; its answers are kept for as long as its version stays.
 import json
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Lock
@@ -50,6 +50,14 @@ class Snapshot:
     def query(self, sql: str) -> "pa.Table":
         """The answer to a query of `rows`."""
         return self.once(sql, lambda: answer(self.once("builder", lambda: _builder(rows=self)), sql))
+
+    def stream(self, sql: str, num_rows: int) -> "Iterator[pa.RecordBatch]":
+        """The answer to a query of `rows`, in batches of so many rows; not kept."""
+        import pyarrow as pa
+
+        builder = _builder(rows=self)
+        builder.execute(f"set datafusion.execution.batch_size = {num_rows}")
+        yield from pa.RecordBatchReader.from_stream(builder.execute(sql))
 
 
 _snapshots: dict[str, Snapshot] = {}  # by the path of the table

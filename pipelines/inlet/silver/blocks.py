@@ -242,7 +242,7 @@ def _each(project: Project, batches):
             yield unit, project.sources[unit["source"]]
 
 
-def _changes_of(project: Project, codec, numbers: dict[str, int], collector):
+def _changes_of(project: Project, codec, numbers: dict[str, int], collector=None):
     def decode(batches):
         import numpy as np
         import pyarrow as pa

@@ -44,12 +44,15 @@ class Event(NamedTuple):
     batch_id: int
 
 
-def update(lakehouse: str, own: str, kinds: Sequence[str], tell_first: Sequence[str], batch_id: int) -> bool:
+def update(
+    lakehouse: str, own: str, kinds: Sequence[str], tell_first: Sequence[str], batch_id: int, ids: set[Id] | None = None
+) -> bool:
     """Bring silver.transactions up to a batch whose changes are stored. In: SQL that selects the rows of the batch;
     the kinds of control events that may be events of transactions; the sources whose codecs tell a transaction's first
-    event. Out: False where there is too much to look at; then nothing was written."""
+    event; the ids to look at, if not all. Out: False where there is too much to look at; then nothing was written."""
     try:
-        runs = [_run(*place, events, tell_first) for place, events in _events(lakehouse, own, own, kinds).items()]
+        found = _events(lakehouse, own, own, kinds) if ids is None else _of_batch(lakehouse, own, ids, kinds)
+        runs = [_run(*place, events, tell_first) for place, events in found.items()]
         runs = _without_lacking(lakehouse, runs)
         open_ids = {_id(row) for row, _ in runs if row["state"] not in ("complete", None)}
         open_ids |= _touched(lakehouse, tell_first, batch_id)
@@ -102,13 +105,25 @@ def _run(source: str, transaction_id: str, events: Sequence[Event], tell_first: 
     return dict(zip(ROW, values, strict=True)), is_counted
 
 
+def _of_batch(lakehouse: str, own: str, ids: set[Id], kinds: Sequence[str]) -> dict[Id, list[Event]]:
+    """The events of these ids that a batch brought."""
+    changes, others = _selected(ids)
+    found = _events(lakehouse, f"{own} and {changes}", f"{own} and {others}", kinds) if ids else {}
+    return {place: events for place, events in found.items() if place in ids}
+
+
+def _selected(ids: set[Id]) -> tuple[str, str]:
+    """SQL that selects changes and control events which may be of these ids. Raises: TooMany."""
+    of_ids = f"{_among('source', {source for source, _ in ids})} and"
+    encoded = {json.dumps(id_) for _, id_ in ids}
+    changes = f"{of_ids} {_among('transaction_id', {id_ for _, id_ in ids})}"
+    return changes, f"{of_ids} {_among(ID_OF_EVENT, encoded)}"
+
+
 def _looked_up(lakehouse: str, ids: set[Id], kinds: Sequence[str], tell_first: Iterable[str]) -> list:
     """The transactions of these ids, by all that silver has of them: each change with counter 1, and each behind a last
     event, begins another one."""
-    encoded = {json.dumps(id_) for _, id_ in ids}
-    of_ids = f"{_among('source', {source for source, _ in ids})} and"
-    changes = f"{of_ids} {_among('transaction_id', {id_ for _, id_ in ids})}"
-    others = f"{of_ids} {_among(ID_OF_EVENT, encoded)}"
+    changes, others = _selected(ids)
     runs = []
     for place, events in _events(lakehouse, changes, others, kinds).items():
         if place not in ids:

@@ -19,7 +19,7 @@ from inlet import lake
 from inlet.codecs import CODECS
 from inlet.codecs.codec import offers
 from inlet.config import Project
-from inlet.silver import small_transactions
+from inlet.silver import small_transactions, whole_transactions
 from inlet.silver.batch import Batch
 from inlet.sql import literal
 from inlet.unit import OFFSET
@@ -122,19 +122,30 @@ def follow(batch: Batch) -> None:
     project, kinds = batch.project, _kinds() if may_have_others(batch.project) else []
     first = tells_first(project, batch.batch_id)
     sources = sorted({*first.sources} & {*batch.sources}) if first else []
+    of_batch = project.lakehouse_path(), batch.stored, kinds, sources, batch.batch_id
     is_small = batch.num_changes <= small_transactions.MAX_ROWS
-    if not is_small or not small_transactions.update(
-        project.lakehouse_path(), batch.stored, kinds, sources, batch.batch_id
-    ):
-        lake.give_vectors(batch.spark, project.lakehouse_path(), small_transactions.TABLE)
-        update(batch.spark, batch.rows, may_have_others(project), first)
+    left = None if is_small else whole_transactions.append(*of_batch)
+    if (is_small or left is not None) and small_transactions.update(*of_batch, left):
+        return
+    lake.give_vectors(batch.spark, project.lakehouse_path(), small_transactions.TABLE)
+    update(batch.spark, batch.rows, may_have_others(project), first, left)
 
 
-def update(spark: "SparkSession", rows: str, has_others: bool = False, first: First | None = None) -> None:
+def update(
+    spark: "SparkSession",
+    rows: str,
+    has_others: bool = False,
+    first: First | None = None,
+    ids: set[tuple[str, str]] | None = None,
+) -> None:
     """Bring silver.transactions up to a batch whose changes are stored. In: SQL that selects them; `may_have_others`
-    and `tells_first` of the project.
+    and `tells_first` of the project; the ids to look at, if not all.
     """
-    runs = _runs(spark, f"(select *, 0 as run from ({_events(rows, has_others)}))", first).persist()
+    events = _events(rows, has_others)
+    if ids is not None:
+        spark.createDataFrame([*ids], "source string, transaction_id string").createOrReplaceTempView("own_ids")
+        events = f"select * from ({events}) left semi join own_ids using (source, transaction_id)"
+    runs = _runs(spark, f"(select *, 0 as run from ({events}))", first).persist()
     runs.where("num_changes > 0").createOrReplaceTempView("runs")
     open_ids = runs.where("state <> 'complete'").select("source", "transaction_id").distinct()
     if first:
