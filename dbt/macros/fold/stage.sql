@@ -3,9 +3,10 @@
 {% macro stage(name, batch) -%}
   {%- if name ~ '__folded' not in gold_tables(name) %}{% do create_staging(name, 'folded') %}{% endif -%}
   {%- set small, our = gold_state().small.get(name), ours(contract(name)) -%}
-  {%- set is_plain = small and not batch.has_rewind and not batch.has_wipe -%}
-  {%- set is_read = is_plain and not small.is_whole and adapter.small_batches.new_changes(name) is not none -%}
-  {%- do batch.update({'is_small': is_plain and small.is_whole or is_read}) -%}
+  {%- set is_whole = small and small.is_whole and (small.is_past_whole or not batch.has_rewind) -%}
+  {%- set is_read = small and not small.is_whole and not batch.has_rewind and not batch.has_wipe
+                    and adapter.small_batches.new_changes(name) is not none -%}
+  {%- do batch.update({'is_small': is_whole or is_read}) -%}
   {%- do small_query_settings(is_read) -%}
   {%- if is_read -%}
     {%- do batch.update({'touched_rows': adapter.small_batches.touched_rows(name, our.source, contract(name).key,

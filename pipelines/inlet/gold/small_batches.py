@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from inlet.table import Table
 
 NEW_BYTES = 16 << 20  # of a run's records: their rows pass through the driver
-WHOLE_BYTES, WHOLE_ROWS = 16 << 20, 200_000  # of a table of current rows, up to which it is written whole
+WHOLE_BYTES, WHOLE_ROWS = 16 << 20, 200_000  # of past or current, up to which it is written whole
 # a float is equal to another one in Spark that has other bytes; the others delta-rs does not write
 NO_KEYS, NO_COLUMNS = ("float", "double"), ("variant", "interval", "void", "geometry", "geography")
 
@@ -58,7 +58,8 @@ def states(project: Project, tables: list["Table"], lags: dict, new_tables: set[
             "is_staged": not is_new and _has_later(lakehouse, table, "folded", place, applied),
             "is_logged": not is_new and _has_later(lakehouse, table, "before_after", ["source", "batch_id"], applied),
             "has_load_events": not loaded.isdisjoint(table.names),
-            "is_whole": is_new or is_whole(lakehouse, table),
+            "is_whole": is_new or is_whole(lakehouse, table, "current"),
+            "is_past_whole": is_new or is_whole(lakehouse, table, "past"),
         }
     return states
 
@@ -88,11 +89,11 @@ def is_small(lakehouse: str, table: "Table") -> bool:
     return not any(compaction.unwritable(snapshot.table) for snapshot in existing if snapshot)
 
 
-def is_whole(lakehouse: str, table: "Table") -> bool:
-    """True if the current rows of a table are few enough to be written whole for each batch."""
-    current = f"gold.{table.name}__current"
-    num_rows = lake.num_rows(lakehouse, current)
-    return num_rows is not None and num_rows <= WHOLE_ROWS and lake.size_bytes(lakehouse, current) <= WHOLE_BYTES
+def is_whole(lakehouse: str, table: "Table", step: str) -> bool:
+    """True if the rows of past or current are few enough to be written whole for a batch."""
+    name = f"gold.{table.name}__{step}"
+    num_rows = lake.num_rows(lakehouse, name)
+    return num_rows is not None and num_rows <= WHOLE_ROWS and lake.size_bytes(lakehouse, name) <= WHOLE_BYTES
 
 
 class SmallBatches:
@@ -177,20 +178,32 @@ class SmallBatches:
         if len(closed):
             self._write(f"{name}__past", closed, "append")
 
+    def replace_past(self, name: str, columns: list[str], key: list[str], our: dict[str, str]) -> None:
+        """Overwrite the closed versions, in one commit: without those that the batch has folded again, with those that
+        it closes. In: the columns of past; those of a key, the source among them; what columns of ours are called in
+        the staged rows."""
+        rows = self.staged[name]
+        folded = rows.filter(pc.is_valid(rows[our["valid_from_seq"]]))
+        closed = folded.filter(pc.is_valid(folded[our["valid_to_seq"]]))
+        self._replace(f"{name}__past", columns, [*key, our["valid_from_seq"]], folded, closed)
+
     def replace_current(self, name: str, columns: list[str], key: list[str], our: dict[str, str]) -> None:
         """Overwrite the current rows, in one commit: without those of keys that the batch touches, with the versions
         that it leaves open. In: the columns of current; those of a key, the source among them; what columns of ours are
         called in the staged rows."""
-        table = f"{name}__current"
         last = self._last(name, our)
-        live = last.filter(pc.is_null(last[our["valid_to_seq"]])).select(columns)
+        live = last.filter(pc.is_null(last[our["valid_to_seq"]]))
+        self._replace(f"{name}__current", columns, key, last, live)
+
+    def _replace(self, table: str, columns: list[str], key: list[str], taken: pa.Table, put: pa.Table) -> None:
+        """Overwrite a table: without the rows whose key is among `taken`, with those of `put`."""
         read = self._table(table)
         builder = snapshots.query_builder().register("rows", read)
         now = _as_stored(snapshots.answer(builder, "select * from rows"), read).select(columns)
         places = now.select(key).append_column(PLACE, pa.array(range(len(now)), pa.int64()))
-        kept = places.join(last.select(key).cast(now.select(key).schema), key, join_type="left anti")
+        kept = places.join(taken.select(key).cast(now.select(key).schema), key, join_type="left anti")
         left = now.take(kept[PLACE].combine_chunks().sort())
-        self._write(table, pa.concat_tables([left, live.cast(left.schema)]), "overwrite", read)
+        self._write(table, pa.concat_tables([left, put.select(columns).cast(left.schema)]), "overwrite", read)
 
     def commit(self, name: str, our: dict[str, str]) -> None:
         """Note in gold.applied how far the table comes. In: what columns of ours are called in the staged rows."""
