@@ -31,7 +31,7 @@ from loads where start_seq is not null and ended_after is not null order by sour
   {%- endset -%}
   {%- set of = {} -%}
   {%- for row in found %}{% do of.update({row.source: row}) %}{% endfor -%}
-  {%- set loads = query_rows(query) -%}
+  {%- set loads = rows_of_gold(name, query) -%}
   {%- set continued, late = [], [] -%}
   {%- for load in loads if load.is_new -%}
     {%- if load.start_before_seq == load.start_seq -%}
@@ -45,7 +45,7 @@ from loads where start_seq is not null and ended_after is not null order by sour
   {%- endfor -%}
   {%- set first = {} -%}
   {%- if late -%}       {# nothing was live before the first change of all #}
-    {%- for row in query_rows('select source, min(change_seq) as change_seq from ' ~ log ~
+    {%- for row in rows_of_gold(name, 'select source, min(change_seq) as change_seq from ' ~ log ~
       ' where source in (' ~ quoted(late | map('first') | unique) ~ ') group by source') -%}
       {%- do first.update({row.source: row.change_seq}) -%}
     {%- endfor -%}
@@ -60,7 +60,7 @@ select distinct source, valid_to_seq from {{ target.schema }}.{{ name }}__past
 where valid_to_seq in ({{ quoted(continued | map('last') | unique) }})
     {%- endset -%}
     {%- set closing = {} -%}
-    {%- for row in query_rows(query) %}{% do closing.update({(row.source, row.valid_to_seq): true}) %}{% endfor -%}
+    {%- for row in rows_of_gold(name, query) %}{% do closing.update({(row.source, row.valid_to_seq): true}) %}{% endfor -%}
     {%- for source, load_id, place in continued if (source, place) in closing -%}
       {%- do closed_again.append([source, load_id, place]) -%}
       {%- do rewind.update({source: [rewind.get(source, place), place] | min}) -%}

@@ -63,11 +63,10 @@ moved as (
   union all
   select {{ moved }}, null from {{ target.schema }}.{{ name }}__current
   where {{ our.key_changed }} or {{ our.conflict }} in {{ onto_row() }}
-)
+),
 
-select source, min(valid_from_seq) as start_seq, min_by(transaction_id, valid_from_seq) as transaction_id
-from (
-  select e.source, v.valid_from_seq, v.transaction_id
+cuts as (
+  select e.source, v.valid_from_seq as start_seq, v.transaction_id
   from touching e join moved v
     on {{ same_key }} and v.valid_from_seq < e.start_seq and coalesce(v.valid_to_seq, '~') >= e.change_seq
        and (e.is_late or {{ same_transaction('v.{}', 'e.{}') }})
@@ -85,9 +84,12 @@ from (
     and v.valid_from_seq < e.start_seq and coalesce(v.valid_to_seq, '~') >= e.change_seq
   {%- endif %}
 )
-group by source
+
+select source, start_seq, transaction_id
+from (select *, row_number() over (partition by source order by start_seq) as place from cuts)
+where place = 1
     {%- endset -%}
-    {%- set cuts = query_rows(query) -%}
+    {%- set cuts = rows_of_gold(name, query) -%}
     {%- if cuts -%}
       {%- set cut_columns = {'source': 'string', 'start_seq': 'string', 'transaction_id': 'string'} -%}
       {%- set query -%}
@@ -109,7 +111,7 @@ left join {{ log }} l on l.source = c.source and l.transaction_id = c.transactio
                                and l.change_seq > coalesce(o.change_seq, '')
 group by c.source, c.start_seq
       {%- endset -%}
-      {%- for row in query_rows(query) %}{% do rewind.update({row.source: row.start_seq}) %}{% endfor -%}
+      {%- for row in rows_of_gold(name, query) %}{% do rewind.update({row.source: row.start_seq}) %}{% endfor -%}
     {%- endif -%}
     {%- set cut.is_found = cuts != [] -%}
   {%- endfor -%}

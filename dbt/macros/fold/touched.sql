@@ -15,7 +15,7 @@ progress as (
 
 disturbed as (    -- places where every live key is touched, but for those that the load sends: late ones rewind it
   select distinct source, cast(null as string) as load_id,
-         if(change_seq > coalesce(applied_seq, ''), '~', change_seq) as change_seq
+         case when change_seq > coalesce(applied_seq, '') then '~' else change_seq end as change_seq
   from entries where kind = 'wipe' and is_new
   {%- if batch.starts %}
   union
@@ -63,7 +63,7 @@ found as (
 )
 
 select f.source, {{ keys(key, 'f.') }}, max(p.applied_seq) as applied_seq,
-       max(if(is_rewound, p.rewind_seq, null)) as rewind_seq
+       max(case when is_rewound then p.rewind_seq end) as rewind_seq
 from found f join progress p on p.source = f.source
 group by f.source, {{ keys(key, 'f.') }}
 {%- endif -%}

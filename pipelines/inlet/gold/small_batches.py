@@ -105,23 +105,29 @@ class SmallBatches:
         self.views: set[str] = set()
         self.new: dict[str, pa.Table] = {}
         self.num_touched: dict[str, int] = {}
+        self.engines: dict[str, deltalake.QueryBuilder] = {}
 
     def create_table(self, name: str, columns: str, properties: dict[str, str | None]) -> None:
         """Create a table of gold unless it is there. In: its column list and properties, as in CREATE TABLE."""
         entries.create_table(self.spark, self.lakehouse, f"gold.{name}", columns, properties)
 
-    def append_log(self, name: str, columns: list[str], query: str, is_kept: bool) -> None:
+    def append_log(self, name: str, columns: list[str], query: str, is_kept: bool, is_view: bool) -> None:
         """Append new changes to the log of a table. In: the name of the contract; the columns of the log, as the query
-        gives them; whether they are kept for the survey and the fold, as all that is new."""
+        gives them; whether they are kept for the survey, as all that is new; also as a view for queries of Spark."""
         rows = self.spark.sql(query).toArrow().rename_columns(columns)
         if len(rows):
             self._write(f"{name}__before_after", rows, "append")
         if is_kept:
             self.new[name] = rows
+        if is_kept and is_view:
             self._keep("new_changes", name, rows)
 
+    def has_new(self, name: str) -> bool:
+        """True if this run has written all that is new in the log."""
+        return name in self.new
+
     def new_changes(self, name: str) -> str | None:
-        """The view that holds all that is new in the log; None where this run has not written it."""
+        """The view that holds all that is new in the log; None where there is none."""
         view = _view("new_changes", name)
         return view if view in self.views else None
 
@@ -155,11 +161,28 @@ class SmallBatches:
         self.num_touched[name] = len(touched)
         return self._keep("touched_rows", name, touched)
 
-    def stage(self, name: str, query: str) -> None:
-        """Replace what is staged by the rows of a query, which gives the columns in the table's order."""
+    def answer(self, name: str, query: str) -> list[dict]:
+        """The rows of a query of a table's gold, which is not written until they are staged."""
+        return snapshots.answer(self._engine(name), query).to_pylist()
+
+    def keep(self, name: str, table: str, query: str, columns: list[str]) -> None:
+        """Name the rows of a query for those that follow. In: its columns, all text, where its rows are stored in
+        memory, as those of steps that each read the one before it twice; else it is a view."""
+        engine = self._engine(name)
+        if columns:  # declared, for CREATE TABLE AS refuses rows where DataFusion is unsure what may be null
+            engine.execute(f"create table {table} ({', '.join(f'{column} string' for column in columns)})")
+            snapshots.answer(engine, f"insert into {table} {query}")
+        else:
+            engine.execute(f"create view {table} as {query}")
+
+    def stage(self, name: str, query: str, is_local: bool) -> None:
+        """Replace what is staged by the rows of a query, which gives the columns in the table's order. In: whether it
+        is answered without Spark."""
         table = f"{name}__folded"
-        names = [field.name for field in self._table(table).schema().fields]
-        self.staged[name] = self.spark.sql(query).toArrow().rename_columns(names)
+        schema = pa.schema(self._table(table).schema().to_arrow())
+        rows = snapshots.answer(self._engine(name), query) if is_local else self.spark.sql(query).toArrow()
+        self.engines.pop(name, None)
+        self.staged[name] = rows.rename_columns(schema.names).cast(schema)
         self._write(table, self.staged[name], "overwrite")
 
     def has_touched_rows(self, name: str) -> bool:
@@ -217,6 +240,16 @@ class SmallBatches:
     def drop_views(self) -> None:
         for view in self.views:
             self.spark.catalog.dropTempView(view)
+
+    def _engine(self, name: str) -> deltalake.QueryBuilder:
+        """What answers queries of a table's gold without Spark; kept until its rows are staged."""
+        if name not in self.engines:
+            builder = snapshots.query_builder()
+            builder.execute("create schema gold")
+            for step in STEPS[:3]:
+                builder = builder.register(f"gold.{name}__{step}", self._table(f"{name}__{step}"))
+            self.engines[name] = builder
+        return self.engines[name]
 
     def _keep(self, what: str, name: str, rows: pa.Table) -> str:
         view = _view(what, name)
