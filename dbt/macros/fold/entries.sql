@@ -36,7 +36,7 @@ select source, kind, change_seq,
        case when kind in ('gone', 'leaves') then coalesce(before.{{ identifier(k) }}, after.{{ identifier(k) }})
             else coalesce(after.{{ identifier(k) }}, before.{{ identifier(k) }}) end as _key_{{ loop.index }},
        {%- endfor %}
-       after as image, not_supplied, {{ lost(contract(name)) ~ ' as lost, ' if batch.has_lost -}}
+       after as image, not_supplied, {{ lost(contract(name), batch.is_local) ~ ' as lost, ' if batch.has_lost -}}
        load_id, is_new, applied_seq, rewind_seq, {{ lineage() | join(', ') }}
 from kinds
 {%- endmacro %}

@@ -17,20 +17,21 @@
 {%- endmacro %}
 
 
-{# True if the queries of a fold are SQL that DataFusion reads as Spark does: without maps and JSON. -#}
+{# True if the queries of a fold are SQL that DataFusion reads as Spark does. -#}
 {% macro is_foldable(name, batch) -%}
   {%- set contract, places = contract(name), [batch.starts, batch.disturbed, batch.continued] -%}
-  {%- set texts = (batch.sources | map(attribute='source') | list) + (contract.columns | map(attribute='name') | list) -%}
+  {%- set texts = contract.columns | map(attribute='name') | list -%}
+  {%- for row in batch.sources %}{% do texts.append(row.source) %}{% endfor -%}
   {%- for place in places | sum(start=[]) %}{% do texts.extend([place[0], place[1] or '']) %}{% endfor -%}
-  {{ return((places + [batch.sources]) | map('length') | max <= 20 and is_portable(quoted(texts))
-            and not batch.has_lost and not batch.has_added and not contract.get('added_again')) }}
+  {%- for version in contract.versions %}{% do texts.extend(version.columns | map(attribute='member')) %}{% endfor -%}
+  {{ return(is_portable(quoted(texts)) and not batch.has_added and not contract.get('added_again')) }}
 {%- endmacro %}
 
 
 {# A batch of plain changes is one query; where a step is read several times, it is kept, as each step is without Spark.
    In: the table's last word, as in `folded`. -#}
 {% macro fold_into(name, batch, table) -%}
-  {%- set kept = [batch.progress] if batch.progress else [] -%}
+  {%- set kept = [] -%}
   {%- set entries_query = entries(name, batch) -%}
   {%- if batch.is_local -%}
     {%- set entries_query = 'select * from ' ~ keep(name, true, 'entries', entries_query) -%}
@@ -46,7 +47,7 @@
     {%- set timeline_query = 'select * from ' ~ kept[-1] -%}
   {%- endif -%}
   {%- if batch.has_key_change -%}
-    {%- set threads_query = threads(name, batch.is_local or false, kept, batch.has_partial) -%}
+    {%- set threads_query = threads(name, batch.is_local, kept, batch.has_partial) -%}
   {%- endif -%}
   {%- set staged = target.schema ~ '.' ~ name ~ '__' ~ table -%}
   {%- set query = fold(name, batch, timeline_query, threads_query) -%}
@@ -55,5 +56,7 @@
   {%- else -%}
     {% call statement('stage') %}insert overwrite table {{ staged }} {{ query }}{% endcall %}
   {%- endif -%}
-  {%- for table in kept if not batch.is_local %}{% do run_query('drop table ' ~ table) %}{% endfor -%}
+  {%- for table in [batch.progress] + kept if table and not (batch.is_local and table in kept) -%}
+    {%- do run_query('drop table ' ~ table) -%}
+  {%- endfor -%}
 {%- endmacro %}

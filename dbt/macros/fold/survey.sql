@@ -11,6 +11,7 @@
                   [source, load_id, change_seq]
      continued    loads that started in an earlier batch and closed keys there: [source, load_id, change_seq]
      key_range    a filter in literals that holds for every touched key; `true` where the new changes do not tell
+     is_small     are its rows written without Spark; is_local: is it folded without Spark, too (see `stage`)
      has_rewind, has_partial, has_lost (some columns came as `missing`), has_key_change,
      has_delete (within transactions), has_wipe, has_added (a dropped column is added again: it wipes the column) #}
 {% macro survey(name, lagging, log=none) -%}
@@ -35,10 +36,10 @@
             if is_moved_again else loads.rewind -%}
   {%- set starts, sources = starts_of(found, loads.ended, rewind), sources_of(found, rewind) -%}
   {%- set progress = keep(name, false, 'progress', progress_of({'sources': sources}))
-                     if sources | length > 50 else none -%}
+                     if sources | length > 50 and not is_whole(name, true) else none -%}
   {%- set start_seq = sources | map(attribute='start_seq') | min -%}
-  {%- set read = kinds_of(rows_of_gold(name, kinds_since(log, {'sources': sources, 'progress': progress}, start_seq)))
-            if rewind else kinds -%}
+  {%- set of_sources = {'sources': sources, 'progress': progress, 'is_local': is_whole(name, true)} -%}
+  {%- set read = kinds_of(rows_of_gold(name, kinds_since(log, of_sources, start_seq))) if rewind else kinds -%}
   {%- set has_wipe = read.has_wipe or starts != [] -%}
   {{ return({
     'log': log if rewind else new, 'is_first': is_first, 'filter': filter,
@@ -49,6 +50,7 @@
     'has_partial': read.has_partial, 'has_lost': read.has_lost, 'has_key_change': read.has_key_change,
     'has_delete': read.has_delete, 'has_wipe': has_wipe, 'has_added': read.has_added,
     'key_range': 'true' if rewind or has_wipe or small and small.is_whole else key_range(name, found[0]),
+    'is_small': false, 'is_local': false,
   }) }}
 {%- endmacro %}
 

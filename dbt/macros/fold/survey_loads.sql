@@ -12,7 +12,7 @@
   {%- set query -%}
 with applied as (
   {{ literals('applied', {'source': 'string', 'applied_batch_id': 'bigint'},
-    rows_of(found, ['source', 'applied_batch_id'])) }}
+    rows_of(found, ['source', 'applied_batch_id']), is_whole(name, true)) }}
 ),
 
 loads as (
@@ -45,8 +45,8 @@ from loads where start_seq is not null and ended_after is not null order by sour
   {%- endfor -%}
   {%- set first = {} -%}
   {%- if late -%}       {# nothing was live before the first change of all #}
-    {%- for row in rows_of_gold(name, 'select source, min(change_seq) as change_seq from ' ~ log ~
-      ' where source in (' ~ quoted(late | map('first') | unique) ~ ') group by source') -%}
+    {%- for row in rows_of_gold(name, 'select source, min(change_seq) as change_seq from ' ~ log ~ ' where source in ('
+                                      ~ quoted(late | map('first') | unique) ~ ') group by source') -%}
       {%- do first.update({row.source: row.change_seq}) -%}
     {%- endfor -%}
   {%- endif -%}

@@ -9,7 +9,7 @@
    Out: rewind, moved back where needed. -#}
 {% macro survey_moves(name, log, found, rewind, places, has_wipe) -%}
   {%- set rewind = rewind.copy() -%}
-  {%- set contract, cut = contract(name), namespace(is_found=true) -%}
+  {%- set contract, cut, is_local = contract(name), namespace(is_found=true), is_whole(name, true) -%}
   {%- set same_key -%}
 v.source = e.source {%- for k in contract.key %} and v._key_{{ loop.index }} = e._key_{{ loop.index }}{% endfor %}
   {%- endset -%}
@@ -41,7 +41,7 @@ with entries as (
          l.batch_id > p.applied_batch_id and l.change_seq <= p.applied_seq as is_late, l.key_changed,
          l.key_changed or l.operation = 'DELETE' and l.batch_id <= p.applied_batch_id as is_take
   from {{ log }} l
-  join ({{ literals('starts', columns, starts) }}) p on p.source = l.source and l.change_seq >= p.start_seq
+  join ({{ literals('starts', columns, starts, is_local) }}) p on p.source = l.source and l.change_seq >= p.start_seq
   where l.change_seq >= '{{ first_seq }}'
 ),
 
@@ -77,7 +77,7 @@ cuts as (
     select source, change_seq, start_seq from entries where is_late and operation in ('TRUNCATE', 'EMPTY_LOAD')
     {%- if closing %}
     union all
-    {{ literals('closing', closing_columns, closing) }}
+    {{ literals('closing', closing_columns, closing, is_local) }}
     {%- endif %}
   ) e
   join moved v on v.source = e.source
@@ -94,7 +94,7 @@ where place = 1
       {%- set cut_columns = {'source': 'string', 'start_seq': 'string', 'transaction_id': 'string'} -%}
       {%- set query -%}
 with cut as (
-  {{ literals('cut', cut_columns, rows_of(cuts, cut_columns.keys() | list)) }}
+  {{ literals('cut', cut_columns, rows_of(cuts, cut_columns.keys() | list), is_local) }}
 ),
 
 other as (        -- the last change before it of another transaction: what stands between is of the same one

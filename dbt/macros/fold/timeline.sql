@@ -43,7 +43,7 @@ wipes as (
   {%- if batch.starts %}
   union all
   {{ 'select *, null, array(), null from (' if batch.has_added }}
-  {{- literals('starts', start_types, rows_of(batch.starts, [0, 2, 1])) }}{{ ')' if batch.has_added }}
+  {{- literals('starts', start_types, rows_of(batch.starts, [0, 2, 1]), batch.is_local) }}{{ ')' if batch.has_added }}
   {%- endif %}
 ),
 

@@ -20,12 +20,14 @@ disturbed as (    -- places where every live key is touched, but for those that 
   {%- if batch.starts %}
   union
   select s.source, s.load_id, '~'
-  from ({{ literals('starts', {'source': 'string', 'load_id': 'string', 'change_seq': 'string'}, batch.starts) }}) s
+  from ({{ literals('starts', {'source': 'string', 'load_id': 'string', 'change_seq': 'string'}, batch.starts,
+                     batch.is_local) }}) s
   join progress p on p.source = s.source and s.change_seq > coalesce(p.applied_seq, '')
   {%- endif %}
   {%- if batch.disturbed %}
   union
-  {{ literals('places', {'source': 'string', 'load_id': 'string', 'change_seq': 'string'}, batch.disturbed) }}
+  {{ literals('places', {'source': 'string', 'load_id': 'string', 'change_seq': 'string'}, batch.disturbed,
+              batch.is_local) }}
   {%- endif %}
 ),
 
@@ -55,7 +57,7 @@ found as (
   union all       -- keys that an earlier batch closed because their load had not sent them yet
   select e.source, {{ keys(key, 'e.') }}, true from entries e
   join ({{ literals('continued', {'source': 'string', 'load_id': 'string', 'change_seq': 'string'},
-    batch.continued) }}) c
+    batch.continued, batch.is_local) }}) c
     on c.source = e.source and c.load_id = e.load_id
   join known k on {{ same_key(key, 'k', 'e') }} and k.valid_to_seq = c.change_seq
   where e.is_new and kind <> 'wipe'
