@@ -12,7 +12,7 @@ import deltalake
 import pytest
 import yaml
 
-from inlet.gold.small_batches import SmallBatches
+from inlet.gold.queries import Queries
 from inlet.lake import snapshots
 from tests import macros
 
@@ -110,20 +110,20 @@ class OfDataFusion:
     """What folds small batches, with the tables of a case."""
 
     def __init__(self, folder: Path, current, log):
-        self.writer, self.numbers = SmallBatches(None, str(folder)), itertools.count()
+        self.queries, self.numbers = Queries(str(folder)), itertools.count()
         builder = snapshots.query_builder()
         builder.execute(f"create schema {DATABASE}")
         for name, rows in ((f"{DATABASE}.t__current", current), ("unit_log", log)):
             deltalake.write_deltalake(f"{folder}/{name}", rows.toArrow())
             builder = builder.register(name, deltalake.DeltaTable(f"{folder}/{name}"))
-        self.writer.engines["t"] = builder
+        self.queries.engines["t"] = builder
 
     def answer(self, query: str) -> list[dict]:
-        return self.writer.answer("t", query)
+        return self.queries.answer("t", query)
 
     def keep(self, name: str, is_local: bool, step: str, query: str, columns=()) -> str:
         view = f"unit_kept_{next(self.numbers)}"
-        self.writer.keep(name, view, query, columns)
+        self.queries.keep(name, view, query, columns)
         return view
 
 

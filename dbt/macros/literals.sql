@@ -1,6 +1,6 @@
 {# Rows as an inline table; none is SQL NULL. Many are one text in JSON, where Spark would plan each value as an
    expression of its own. The text stands in a row, for a constant would be parsed into an expression that every rule of
-   the optimizer carries along (twice the time); DataFusion is not (`is_local`). In: name, {column: type}, rows as lists. -#}
+   the optimizer carries along (twice the time). In: name, {column: type}, rows as lists, is DataFusion asked. -#}
 {% macro literals(alias, columns, rows, is_local=false) -%}
 {%- if rows | length > 20 and not is_local -%}
   {%- set names, types, values_json = columns.keys() | list, [], [] -%}

@@ -1,8 +1,8 @@
 {# The rows of a query of one table's gold, as dicts. What DataFusion reads as Spark does is answered without Spark
-   where the tables are small (inlet.gold.small_batches). In: is that certain already; else the text decides. -#}
+   where the tables are small (inlet.gold.queries). In: is that certain already; else the text decides. -#}
 {% macro rows_of_gold(name, query, is_local=none) -%}
   {%- set is_plain = is_local if is_local is not none else is_whole(name, true) and is_portable(query) -%}
-  {{ return(adapter.small_batches.answer(name, query) if is_plain else query_rows(query)) }}
+  {{ return(adapter.small_batches.queries.answer(name, query) if is_plain else query_rows(query)) }}
 {%- endmacro %}
 
 

@@ -8,7 +8,7 @@
   {%- set properties = dict({'delta.dataSkippingNumIndexedCols': '0'}, **name_properties(contract(name))) -%}
   {%- set properties = ' tblproperties (' ~ properties_list(properties) ~ ')' if format == 'delta' else '' -%}
   {%- if is_local -%}
-    {%- do adapter.small_batches.keep(name, table, query, columns) -%}
+    {%- do adapter.small_batches.queries.keep(name, table, query, columns) -%}
   {%- else -%}
     {%- do run_query('drop table if exists ' ~ table) -%}
     {%- do run_query('create table ' ~ table ~ ' using ' ~ format ~ properties ~ ' as\n' ~ query) -%}

@@ -45,8 +45,9 @@ from loads where start_seq is not null and ended_after is not null order by sour
   {%- endfor -%}
   {%- set first = {} -%}
   {%- if late -%}       {# nothing was live before the first change of all #}
-    {%- for row in rows_of_gold(name, 'select source, min(change_seq) as change_seq from ' ~ log ~ ' where source in ('
-                                      ~ quoted(late | map('first') | unique) ~ ') group by source') -%}
+    {%- set query = 'select source, min(change_seq) as change_seq from ' ~ log ~ ' where source in ('
+                     ~ quoted(late | map('first') | unique) ~ ') group by source' -%}
+    {%- for row in rows_of_gold(name, query) -%}
       {%- do first.update({row.source: row.change_seq}) -%}
     {%- endfor -%}
   {%- endif -%}
@@ -60,7 +61,9 @@ select distinct source, valid_to_seq from {{ target.schema }}.{{ name }}__past
 where valid_to_seq in ({{ quoted(continued | map('last') | unique) }})
     {%- endset -%}
     {%- set closing = {} -%}
-    {%- for row in rows_of_gold(name, query) %}{% do closing.update({(row.source, row.valid_to_seq): true}) %}{% endfor -%}
+    {%- for row in rows_of_gold(name, query) -%}
+      {%- do closing.update({(row.source, row.valid_to_seq): true}) -%}
+    {%- endfor -%}
     {%- for source, load_id, place in continued if (source, place) in closing -%}
       {%- do closed_again.append([source, load_id, place]) -%}
       {%- do rewind.update({source: [rewind.get(source, place), place] | min}) -%}

@@ -1,12 +1,13 @@
-"""A batch of few changes: Spark reads and folds, and what comes of it is written without Spark.
+"""A batch of few changes: what gold makes of it is written without Spark, and of small tables folded without Spark.
 
-A statement of Spark that writes some rows takes half a second, an append by delta-rs 5 ms. So of such a batch Spark is
-asked two or three queries a table (the new rows of the log, of a large table the survey, the fold), and their rows are
-written in the order in which the materializations write them otherwise (docs/adr/0029): a run that dies between two of
-them is healed by the next one in the same way, from the table that holds the staged batch.
+A statement of Spark that writes some rows takes half a second, an append by delta-rs 5 ms. So Spark is asked for the
+new rows of the log alone, and for the survey and the fold where a table is not small. The rows are written in the order
+in which the materializations write them otherwise (docs/adr/0029): a run that dies between two of them is recovered by
+the next one in the same way, from the table that holds the staged batch.
 
-The current rows of a small table are written whole. Of a large one, delta-rs reads the rows that the batch touches, and
-Spark moves them from the batch's rows in memory (docs/adr/0031).
+Small tables of current rows and of past are written whole, and folded by DataFusion (queries.py, docs/adr/0035). Of a
+large table of current rows, delta-rs reads the rows that the batch touches, and Spark moves them from the batch's rows
+in memory (docs/adr/0031).
 
 The materializations of dbt reach this as `adapter.small_batches`, where the run context names a table as `small`.
 """
@@ -21,6 +22,7 @@ import pyarrow.compute as pc
 from inlet import lake
 from inlet.config import Project
 from inlet.errors import TryAgain
+from inlet.gold.queries import Queries
 from inlet.lake import compaction, entries, snapshots
 from inlet.sql import plain_literal
 
@@ -105,7 +107,7 @@ class SmallBatches:
         self.views: set[str] = set()
         self.new: dict[str, pa.Table] = {}
         self.num_touched: dict[str, int] = {}
-        self.engines: dict[str, deltalake.QueryBuilder] = {}
+        self.queries = Queries(lakehouse)
 
     def create_table(self, name: str, columns: str, properties: dict[str, str | None]) -> None:
         """Create a table of gold unless it is there. In: its column list and properties, as in CREATE TABLE."""
@@ -161,27 +163,13 @@ class SmallBatches:
         self.num_touched[name] = len(touched)
         return self._keep("touched_rows", name, touched)
 
-    def answer(self, name: str, query: str) -> list[dict]:
-        """The rows of a query of a table's gold, which is not written until they are staged."""
-        return snapshots.answer(self._engine(name), query).to_pylist()
-
-    def keep(self, name: str, table: str, query: str, columns: list[str]) -> None:
-        """Name the rows of a query for those that follow. In: its columns, all text, where its rows are stored in
-        memory, as those of steps that each read the one before it twice; else it is a view."""
-        engine = self._engine(name)
-        if columns:  # declared, for CREATE TABLE AS refuses rows where DataFusion is unsure what may be null
-            engine.execute(f"create table {table} ({', '.join(f'{column} string' for column in columns)})")
-            snapshots.answer(engine, f"insert into {table} {query}")
-        else:
-            engine.execute(f"create view {table} as {query}")
-
     def stage(self, name: str, query: str, is_local: bool) -> None:
         """Replace what is staged by the rows of a query, which gives the columns in the table's order. In: whether it
         is answered without Spark."""
         table = f"{name}__folded"
         schema = pa.schema(self._table(table).schema().to_arrow())
-        rows = snapshots.answer(self._engine(name), query) if is_local else self.spark.sql(query).toArrow()
-        self.engines.pop(name, None)
+        rows = self.queries.rows(name, query) if is_local else self.spark.sql(query).toArrow()
+        self.queries.close(name)
         self.staged[name] = rows.rename_columns(schema.names).cast(schema)
         self._write(table, self.staged[name], "overwrite")
 
@@ -240,16 +228,6 @@ class SmallBatches:
     def drop_views(self) -> None:
         for view in self.views:
             self.spark.catalog.dropTempView(view)
-
-    def _engine(self, name: str) -> deltalake.QueryBuilder:
-        """What answers queries of a table's gold without Spark; kept until its rows are staged."""
-        if name not in self.engines:
-            builder = snapshots.query_builder()
-            builder.execute("create schema gold")
-            for step in STEPS[:3]:
-                builder = builder.register(f"gold.{name}__{step}", self._table(f"{name}__{step}"))
-            self.engines[name] = builder
-        return self.engines[name]
 
     def _keep(self, what: str, name: str, rows: pa.Table) -> str:
         view = _view(what, name)
