@@ -15,7 +15,11 @@ select {% for column, type in columns.items() -%}
   from values
     {% for row in rows -%}
     ({% for value in row -%}
-      {{ 'null' if value is none else value if value is number else text_literal(value) }}{{ ', ' if not loop.last }}
+      {%- if value is none or value is number -%} {{ 'null' if value is none else value }}
+      {%- elif is_local -%} '{{ value | replace("'", "''") }}'
+      {%- else -%} {{ text_literal(value) }}
+      {%- endif -%}
+      {{ ', ' if not loop.last }}
     {%- endfor %}){{ ',' if not loop.last }}
     {% endfor -%}
     as {{ alias }}({{ columns | join(', ') }})

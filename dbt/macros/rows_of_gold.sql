@@ -1,8 +1,7 @@
-{# The rows of a query of one table's gold, as dicts. What DataFusion reads as Spark does is answered without Spark
-   where the tables are small (inlet.gold.queries). In: is that certain already; else the text decides. -#}
-{% macro rows_of_gold(name, query, is_local=none) -%}
-  {%- set is_plain = is_local if is_local is not none else is_whole(name, true) and is_portable(query) -%}
-  {{ return(adapter.small_batches.queries.answer(name, query) if is_plain else query_rows(query)) }}
+{# The rows of a query of one table's gold, as dicts. In: is DataFusion asked, and the query made for it
+   (inlet.gold.queries). -#}
+{% macro rows_of_gold(name, query, is_local) -%}
+  {{ return(adapter.small_batches.queries.answer(name, query) if is_local else query_rows(query)) }}
 {%- endmacro %}
 
 
@@ -14,9 +13,14 @@
 {%- endmacro %}
 
 
-{# True if both engines read a text alike: its literals have no escapes. -#}
-{% macro is_portable(text) -%}
-  {{ return("\\" not in text) }}
+{# True if queries of a table's gold are asked of DataFusion: it is small, and its names are literals that need no
+   escapes, which the two engines write differently. In: whether past matters; rows with the sources that are read. -#}
+{% macro is_local(name, has_past, rows) -%}
+  {%- if not is_whole(name, has_past) %}{{ return(false) }}{% endif -%}
+  {%- set contract, names = contract(name), rows | map(attribute='source') | list -%}
+  {%- do names.extend(contract.columns | map(attribute='name')) -%}
+  {%- for version in contract.versions %}{% do names.extend(version.columns | map(attribute='member')) %}{% endfor -%}
+  {{ return("\\" not in quoted(names)) }}
 {%- endmacro %}
 
 

@@ -5,8 +5,9 @@
   {%- set small, our = gold_state().small.get(name), ours(contract(name)) -%}
   {%- set is_read = small and not small.is_whole and not batch.has_rewind and not batch.has_wipe
                     and adapter.small_batches.new_changes(name) is not none -%}
+  {%- set has_json = batch.has_added or contract(name).get('added_again') -%}
   {%- do batch.update({'is_small': is_whole(name, batch.has_rewind) or is_read,
-                       'is_local': is_whole(name, batch.has_rewind) and is_foldable(name, batch)}) -%}
+                       'is_local': is_local(name, batch.has_rewind, batch.sources) and not has_json}) -%}
   {%- do small_query_settings(is_read) -%}
   {%- if is_read -%}
     {%- do batch.update({'touched_rows': adapter.small_batches.touched_rows(name, our.source, contract(name).key,
@@ -14,17 +15,6 @@
   {%- endif -%}
   {%- do fold_into(name, batch, 'folded') -%}
   {%- do gold_state().staged.update({name: batch}) -%}
-{%- endmacro %}
-
-
-{# True if the queries of a fold are SQL that DataFusion reads as Spark does. -#}
-{% macro is_foldable(name, batch) -%}
-  {%- set contract, places = contract(name), [batch.starts, batch.disturbed, batch.continued] -%}
-  {%- set texts = contract.columns | map(attribute='name') | list -%}
-  {%- for row in batch.sources %}{% do texts.append(row.source) %}{% endfor -%}
-  {%- for place in places | sum(start=[]) %}{% do texts.extend([place[0], place[1] or '']) %}{% endfor -%}
-  {%- for version in contract.versions %}{% do texts.extend(version.columns | map(attribute='member')) %}{% endfor -%}
-  {{ return(is_portable(quoted(texts)) and not batch.has_added and not contract.get('added_again')) }}
 {%- endmacro %}
 
 

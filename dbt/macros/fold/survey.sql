@@ -24,7 +24,7 @@
     {%- set found = query_rows(new_changes_by_source(name, new, filter, lagging)) -%}
   {%- endif -%}
   {%- if not found %}{{ return(none) }}{% endif -%}
-  {%- set kinds, late = kinds_of(found), {} -%}
+  {%- set kinds, late, is_local = kinds_of(found), {}, is_local(name, true, found) -%}
   {%- for row in found if row.late_seq %}{% do late.update({row.source: row.late_seq}) %}{% endfor -%}
   {%- set moved = survey_moves(name, log, found, late, [], kinds.has_wipe) if kinds.has_key_change or late else late -%}
   {%- set has_loads = kinds.has_load or moved -%}
@@ -36,10 +36,11 @@
             if is_moved_again else loads.rewind -%}
   {%- set starts, sources = starts_of(found, loads.ended, rewind), sources_of(found, rewind) -%}
   {%- set progress = keep(name, false, 'progress', progress_of({'sources': sources}))
-                     if sources | length > 50 and not is_whole(name, true) else none -%}
+                     if sources | length > 50 and not is_local else none -%}
   {%- set start_seq = sources | map(attribute='start_seq') | min -%}
-  {%- set of_sources = {'sources': sources, 'progress': progress, 'is_local': is_whole(name, true)} -%}
-  {%- set read = kinds_of(rows_of_gold(name, kinds_since(log, of_sources, start_seq))) if rewind else kinds -%}
+  {%- set of_sources = {'sources': sources, 'progress': progress, 'is_local': is_local} -%}
+  {%- set read = kinds_of(rows_of_gold(name, kinds_since(log, of_sources, start_seq), is_local))
+            if rewind else kinds -%}
   {%- set has_wipe = read.has_wipe or starts != [] -%}
   {{ return({
     'log': log if rewind else new, 'is_first': is_first, 'filter': filter,

@@ -9,7 +9,7 @@
    Out: rewind, moved back where needed. -#}
 {% macro survey_moves(name, log, found, rewind, places, has_wipe) -%}
   {%- set rewind = rewind.copy() -%}
-  {%- set contract, cut, is_local = contract(name), namespace(is_found=true), is_whole(name, true) -%}
+  {%- set contract, cut, is_local = contract(name), namespace(is_found=true), is_local(name, true, found) -%}
   {%- set same_key -%}
 v.source = e.source {%- for k in contract.key %} and v._key_{{ loop.index }} = e._key_{{ loop.index }}{% endfor %}
   {%- endset -%}
@@ -89,7 +89,7 @@ select source, start_seq, transaction_id
 from (select *, row_number() over (partition by source order by start_seq) as place from cuts)
 where place = 1
     {%- endset -%}
-    {%- set cuts = rows_of_gold(name, query) -%}
+    {%- set cuts = rows_of_gold(name, query, is_local) -%}
     {%- if cuts -%}
       {%- set cut_columns = {'source': 'string', 'start_seq': 'string', 'transaction_id': 'string'} -%}
       {%- set query -%}
@@ -111,7 +111,9 @@ left join {{ log }} l on l.source = c.source and l.transaction_id = c.transactio
                                and l.change_seq > coalesce(o.change_seq, '')
 group by c.source, c.start_seq
       {%- endset -%}
-      {%- for row in rows_of_gold(name, query) %}{% do rewind.update({row.source: row.start_seq}) %}{% endfor -%}
+      {%- for row in rows_of_gold(name, query, is_local) -%}
+        {%- do rewind.update({row.source: row.start_seq}) -%}
+      {%- endfor -%}
     {%- endif -%}
     {%- set cut.is_found = cuts != [] -%}
   {%- endfor -%}
