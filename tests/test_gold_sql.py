@@ -97,9 +97,9 @@ What a run sends for the table `SHOP.NOTES (ID, TEXT)`, in order, when a second 
 DELETE of another. The models in `dbt/models/gold/<table>/` name a materialization each; the SQL is made by the macros
 in `dbt/macros/`, and a batch that asks for more (late changes, key changes, partial images, TRUNCATE, full loads) gets
 more of it. What the steps mean is in [semantics.md](semantics.md); the tables above `fold.sql` and `timeline.sql` say
-which entry makes which version. For a batch of few changes Spark is asked two queries alone, the log's rows and the
-fold, and their rows are written in the same order without it
-([ADR 29](adr/0029-small-batches-are-written-without-spark.md)). Where current is above 16 MB, Spark is asked
+which entry makes which version. For a batch of few changes Spark is asked for the log's rows alone: DataFusion runs the
+fold ([ADR 35](adr/0035-small-tables-are-folded-by-datafusion.md)), and the rows are written in the same order without
+Spark ([ADR 29](adr/0029-small-batches-are-written-without-spark.md)). Where current is above 16 MB, Spark is asked
 the survey, too, the fold reads the rows of the keys that change from memory, and the DELETE and the INSERT are sent
 ([ADR 31](adr/0031-a-small-batch-of-a-large-table-reads-what-it-touches.md)).
 

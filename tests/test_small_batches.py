@@ -17,7 +17,10 @@ from inlet.gold import small_batches
 from inlet.gold.small_batches import SmallBatches
 from tests import lakes, projects
 
-OUR = {name: name for name in ("source", "valid_to_seq", "_is_last", "_through_batch_id", "_through_change_seq")}
+OUR = {
+    name: name
+    for name in ("source", "valid_from_seq", "valid_to_seq", "_is_last", "_through_batch_id", "_through_change_seq")
+}
 COLUMNS = {"source": pa.string(), "_n": pa.int64(), "NAME": pa.string(), "valid_from_seq": pa.string()}
 STAGED = COLUMNS | {
     "valid_to_seq": pa.string(),
@@ -71,7 +74,7 @@ def test_current_keeps_what_a_batch_does_not_touch(project):
     gone = closed | {"_n": 3, "_is_last": True}
     done = {"source": "a", "_through_batch_id": 7, "_through_change_seq": "3"}
     batch = writer(project, table_of(STAGED, closed, live, gone, done))
-    batch.stage("items", "")
+    batch.stage("items", "", False)
     batch.replace_current("items", list(COLUMNS), ["source", "_n"], OUR)
     rows = lake.peek(project.lakehouse_path(), "gold.items__current", ["source", '"_n"', '"NAME"'])
     found = sorted((row["source"], row["_n"] or 0, row["NAME"]) for row in rows)
@@ -122,6 +125,29 @@ def test_the_rows_that_a_batch_touches_are_read(project, columns):
     assert views[view].schema.field("value").type == pa.int64()
 
 
+def test_past_keeps_what_a_batch_does_not_fold_again(project):
+    """A version that a late change has closed earlier is replaced, one that is open again is removed, one that has not
+    been there is added; versions of the same key at other places, or of another source, stay."""
+    columns = COLUMNS | {"valid_to_seq": pa.string()}
+    version = {"source": "a", "_n": 1, "NAME": "old", "valid_from_seq": "1", "valid_to_seq": "5"}
+    kept = [version | {"source": "b"}, version | {"valid_from_seq": "0", "valid_to_seq": "1"}]
+    reopened = version | {"valid_from_seq": "5", "valid_to_seq": "9"}
+    make(project, "items__past", table_of(columns, *kept, version, reopened))
+    make(project, "items__folded", table_of(STAGED))
+    folded = [
+        version | {"NAME": "again", "valid_to_seq": "3", "_is_last": False},
+        version | {"NAME": "late", "valid_from_seq": "3", "_is_last": False},
+        reopened | {"valid_to_seq": None, "_is_last": True},
+    ]
+    done = {"source": "a", "_through_batch_id": 7, "_through_change_seq": "9"}
+    batch = writer(project, table_of(STAGED, *folded, done))
+    batch.stage("items", "", False)
+    batch.replace_past("items", list(columns), ["source", "_n"], OUR)
+    rows = lake.peek(project.lakehouse_path(), "gold.items__past", [f'"{name}"' for name in columns])
+    expected = [*kept, *({name: row[name] for name in columns} for row in folded[:2])]
+    assert sorted(rows, key=str) == sorted(expected, key=str)
+
+
 @pytest.mark.parametrize("statistics", [None, '{"numRecords":200001}', '{"numRecords":200000}'])
 def test_a_table_whose_rows_are_many_or_not_counted_is_not_written_whole(project, statistics):
     make(project, "items__current", table_of(COLUMNS, {"source": "a", "_n": 1}))
@@ -131,7 +157,7 @@ def test_a_table_whose_rows_are_many_or_not_counted_is_not_written_whole(project
         if "add" in action:
             action["add"]["stats"] = statistics
     commit.write_text("\n".join(map(json.dumps, actions)))
-    is_whole = small_batches.is_whole(project.lakehouse_path(), project.tables["DEPOT.ITEMS"])
+    is_whole = small_batches.is_whole(project.lakehouse_path(), project.tables["DEPOT.ITEMS"], "current")
     assert is_whole == (statistics == '{"numRecords":200000}')
 
 
@@ -147,7 +173,7 @@ def test_a_commit_of_another_process_is_not_written_over(project, monkeypatch, p
     deltalake.write_deltalake(current, table_of(COLUMNS, foreign | {"_n": 8}), mode="append")
     make(project, "items__folded", table_of(STAGED))
     batch = writer(project, table_of(STAGED, {"source": "a", "_n": 2, "valid_from_seq": "2", "_is_last": True}))
-    batch.stage("items", "")
+    batch.stage("items", "", False)
     module, name = place.split(".")
     work, write = getattr(getattr(small_batches, module), name), deltalake.write_deltalake
 
@@ -170,7 +196,7 @@ def test_an_image_with_other_members_than_the_table_is_refused(project):
     make(project, "items__before_after", table_of({"after": one}))
     batch = writer(project, table_of({"after": other}, {"after": {"a": 1, "b": 2}}))
     with pytest.raises(ValueError, match="after has A, b, and not a, b"):
-        batch.append_log("items", ["after"], "", is_kept=False)
+        batch.append_log("items", ["after"], "", is_kept=False, is_view=False)
 
 
 def test_rows_that_threads_add_at_once_are_there_once_each(project):

@@ -1,8 +1,8 @@
 {# Rows as an inline table; none is SQL NULL. Many are one text in JSON, where Spark would plan each value as an
    expression of its own. The text stands in a row, for a constant would be parsed into an expression that every rule of
-   the optimizer carries along (twice the time). In: name, {column: type}, rows as lists. -#}
-{% macro literals(alias, columns, rows) -%}
-{%- if rows | length > 20 -%}
+   the optimizer carries along (twice the time). In: name, {column: type}, rows as lists, is DataFusion asked. -#}
+{% macro literals(alias, columns, rows, is_local=false) -%}
+{%- if rows | length > 20 and not is_local -%}
   {%- set names, types, values_json = columns.keys() | list, [], [] -%}
   {%- for column, type in columns.items() %}{% do types.append(column ~ ': ' ~ type) %}{% endfor -%}
   {%- for row in rows %}{% do values_json.append(dict(zip(names, row))) %}{% endfor -%}
@@ -15,7 +15,11 @@ select {% for column, type in columns.items() -%}
   from values
     {% for row in rows -%}
     ({% for value in row -%}
-      {{ 'null' if value is none else value if value is number else text_literal(value) }}{{ ', ' if not loop.last }}
+      {%- if value is none or value is number -%} {{ 'null' if value is none else value }}
+      {%- elif is_local -%} '{{ value | replace("'", "''") }}'
+      {%- else -%} {{ text_literal(value) }}
+      {%- endif -%}
+      {{ ', ' if not loop.last }}
     {%- endfor %}){{ ',' if not loop.last }}
     {% endfor -%}
     as {{ alias }}({{ columns | join(', ') }})

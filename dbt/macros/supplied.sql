@@ -20,20 +20,27 @@ if(column_states is null, {{ sent }},
 {%- endmacro %}
 
 
-{# Columns of a change that have got a value which the source could not send: an array of gold's names. -#}
-{% macro lost(contract) -%}
+{# Columns of a change that have got a value which the source could not send: an array of gold's names. In: is it
+   asked of DataFusion, which has no lambdas. -#}
+{% macro lost(contract, is_local) -%}
 {%- if contract.versions | length == 1 -%}
-{{ lost_of(contract.versions[0].columns) }}
+{{ lost_of(contract.versions[0].columns, is_local) }}
 {%- else -%}
 case table_version{% for version in contract.versions %}
-       when {{ version.version }} then {{ lost_of(version.columns) }}{% endfor %} end
+       when {{ version.version }} then {{ lost_of(version.columns, is_local) }}{% endfor %} end
 {%- endif -%}
 {%- endmacro %}
 
 
-{% macro lost_of(columns) -%}
+{% macro lost_of(columns, is_local) -%}
+{%- if is_local -%}
+array_compact(make_array({% for c in columns if c.name %}
+         case when column_states[{{ text_literal(c.member) }}] = 'missing' then {{ gold_name_literal(c) }} end
+         {{- ',' if not loop.last }}{% endfor %}))
+{%- else -%}
 transform(map_keys(map_filter(column_states, (member, state) -> state = 'missing')),
           member -> {{ name_of_member(columns) }})
+{%- endif -%}
 {%- endmacro %}
 
 

@@ -22,7 +22,10 @@ with log as (
 
 kinds as (
   {%- if batch.has_key_change %}
-  select *, explode(if(key_changed, array('leaves', 'arrives'), array({{ kind }}))) as kind from log
+  select *, {{ 'unnest' if batch.is_local else 'explode' }}(
+              case when key_changed then {{ array_of(batch) }}('leaves', 'arrives')
+                   else {{ array_of(batch) }}({{ kind }}) end) as kind
+  from log
   {%- else %}
   select *, {{ kind }} as kind from log
   {%- endif %}
@@ -30,10 +33,10 @@ kinds as (
 
 select source, kind, change_seq,
        {%- for k in key %}
-       if(kind in ('gone', 'leaves'), coalesce(before.{{ identifier(k) }}, after.{{ identifier(k) }}),
-          coalesce(after.{{ identifier(k) }}, before.{{ identifier(k) }})) as _key_{{ loop.index }},
+       case when kind in ('gone', 'leaves') then coalesce(before.{{ identifier(k) }}, after.{{ identifier(k) }})
+            else coalesce(after.{{ identifier(k) }}, before.{{ identifier(k) }}) end as _key_{{ loop.index }},
        {%- endfor %}
-       after as image, not_supplied, {{ lost(contract(name)) ~ ' as lost, ' if batch.has_lost -}}
+       after as image, not_supplied, {{ lost(contract(name), batch.is_local) ~ ' as lost, ' if batch.has_lost -}}
        load_id, is_new, applied_seq, rewind_seq, {{ lineage() | join(', ') }}
 from kinds
 {%- endmacro %}

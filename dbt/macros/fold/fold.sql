@@ -53,11 +53,12 @@ traced as (
 judged as (
   select * except (conflict, key_changed), key_changed or is_displacing as key_changed,
          case when kind = 'base' and not is_displacing then conflict
-              when kind = 'base' then if(conflict = 'update_without_row_onto_row', 'update_without_row', null)
+              when kind = 'base' then case when conflict = 'update_without_row_onto_row' then 'update_without_row' end
               when kind = 'set' and operation = 'INSERT' and not is_row_absent and not is_displacing
                 then 'insert_over_row'
               when kind = 'arrives' and not is_row_absent and not is_displacing
-                then if(is_start and operation = 'UPDATE', 'update_without_row_onto_row', 'key_change_onto_row')
+                then case when is_start and operation = 'UPDATE' then 'update_without_row_onto_row'
+                          else 'key_change_onto_row' end
               when operation = 'UPDATE' and (kind = 'arrives' and is_start or kind = 'update' and is_row_absent)
                 then 'update_without_row'
               end as conflict
@@ -71,12 +72,12 @@ carried as (   -- a start supplies `not supplied` too, so nothing comes from bef
          last_value(case when kind = 'base' or not array_contains(not_supplied, {{ text_literal(c) }})
                            then named_struct('value', image.{{ identifier(c) }},
                                              'is_absent', array_contains(not_supplied, {{ text_literal(c) }}))
-                         when is_start then named_struct('value', null, 'is_absent', true) end, true)
-           over thread as _column_{{ loop.index }}{{ ',' if not loop.last }}
+                         when is_start then named_struct('value', null, 'is_absent', true) end)
+           ignore nulls over thread as _column_{{ loop.index }}{{ ',' if not loop.last }}
          {%- if batch.has_lost %}{{ ',' if loop.last }}
          last_value(case when array_contains(lost, {{ text_literal(c) }}) then true
-                         when is_start or not array_contains(not_supplied, {{ text_literal(c) }}) then false end, true)
-           over thread as _is_lost_{{ loop.index }}{{ ',' if not loop.last }}
+                         when is_start or not array_contains(not_supplied, {{ text_literal(c) }}) then false end)
+           ignore nulls over thread as _is_lost_{{ loop.index }}{{ ',' if not loop.last }}
          {%- endif %}
     {%- endfor %}
   from judged
@@ -94,7 +95,7 @@ versions as (
          {%- endfor %}
          change_seq as valid_from_seq, next_seq as valid_to_seq,
          {%- if batch.has_partial %}
-         array_compact(array(
+         array_compact({{ array_of(batch) }}(
            {%- for c in columns %}
            case when _column_{{ loop.index }}.is_absent
              {{- ' or _is_lost_%s' % loop.index if batch.has_lost }} then {{ text_literal(c) }} end
@@ -109,7 +110,7 @@ versions as (
 )
 
 select source, {% for c in columns %}_value_{{ loop.index }}, {% endfor %}valid_from_seq, valid_to_seq,
-       size(not_supplied) = 0 as is_complete, not_supplied, conflict, {{ lineage }}, _is_last,
+       cardinality(not_supplied) = 0 as is_complete, not_supplied, conflict, {{ lineage }}, _is_last,
        cast(null as bigint) as _through_batch_id, cast(null as string) as _through_change_seq
 from versions
 where _kind not in ('gone', 'leaves') and (_kind <> 'base' or valid_to_seq is not null or _is_rewritten)
@@ -123,7 +124,7 @@ select source, {% for c in contract.columns -%}
 from timeline where kind = 'emptied' and (is_row_absent or next_seq = change_seq) and not is_opened_here
 {%- endif %}
 union all     -- how far gold comes with this batch
-select source, {% for c in contract.columns %}cast(null as {{ c.type }}), {% endfor %}null, null,
+select source, {% for c in columns %}null, {% endfor %}null, null,
        null, null, null, {{ no_lineage }}, null,
        through_batch_id, through_seq
 from ({{ progress_of(batch) }})

@@ -3,9 +3,11 @@
 {% macro stage(name, batch) -%}
   {%- if name ~ '__folded' not in gold_tables(name) %}{% do create_staging(name, 'folded') %}{% endif -%}
   {%- set small, our = gold_state().small.get(name), ours(contract(name)) -%}
-  {%- set is_plain = small and not batch.has_rewind and not batch.has_wipe -%}
-  {%- set is_read = is_plain and not small.is_whole and adapter.small_batches.new_changes(name) is not none -%}
-  {%- do batch.update({'is_small': is_plain and small.is_whole or is_read}) -%}
+  {%- set is_read = small and not small.is_whole and not batch.has_rewind and not batch.has_wipe
+                    and adapter.small_batches.new_changes(name) is not none -%}
+  {%- set has_json = batch.has_added or contract(name).get('added_again') -%}
+  {%- do batch.update({'is_small': is_whole(name, batch.has_rewind) or is_read,
+                       'is_local': is_local(name, batch.has_rewind, batch.sources) and not has_json}) -%}
   {%- do small_query_settings(is_read) -%}
   {%- if is_read -%}
     {%- do batch.update({'touched_rows': adapter.small_batches.touched_rows(name, our.source, contract(name).key,
@@ -16,28 +18,35 @@
 {%- endmacro %}
 
 
-{# A batch of plain changes is one query; where a step is read several times, it is kept. In: the table's last word, as
-   in `folded`. -#}
+{# A batch of plain changes is one query; where a step is read several times, it is kept, as each step is without Spark.
+   In: the table's last word, as in `folded`. -#}
 {% macro fold_into(name, batch, table) -%}
-  {%- set kept = [batch.progress] if batch.progress else [] -%}
+  {%- set kept = [] -%}
   {%- set entries_query = entries(name, batch) -%}
+  {%- if batch.is_local -%}
+    {%- set entries_query = 'select * from ' ~ keep(name, true, 'entries', entries_query) -%}
+  {%- endif -%}
   {%- set touched_query = touched(name, batch, entries_query) -%}
-  {%- if batch.has_rewind or batch.has_wipe -%}
-    {%- do kept.append(keep(name, 'touched', touched_query)) -%}
+  {%- if batch.has_rewind or batch.has_wipe or batch.is_local -%}
+    {%- do kept.append(keep(name, batch.is_local, 'touched', touched_query)) -%}
     {%- set touched_query = 'select * from ' ~ kept[-1] -%}
   {%- endif -%}
   {%- set timeline_query, threads_query = timeline(name, batch, entries_query, touched_query), none -%}
-  {%- if batch.has_key_change -%}
-    {%- do kept.append(keep(name, 'timeline', timeline_query)) -%}
+  {%- if batch.has_key_change or batch.is_local -%}
+    {%- do kept.append(keep(name, batch.is_local, 'timeline', timeline_query)) -%}
     {%- set timeline_query = 'select * from ' ~ kept[-1] -%}
-    {%- set threads_query = threads(name, kept, batch.has_partial) -%}
+  {%- endif -%}
+  {%- if batch.has_key_change -%}
+    {%- set threads_query = threads(name, batch.is_local, kept, batch.has_partial) -%}
   {%- endif -%}
   {%- set staged = target.schema ~ '.' ~ name ~ '__' ~ table -%}
   {%- set query = fold(name, batch, timeline_query, threads_query) -%}
   {%- if batch.is_small -%}
-    {%- do adapter.small_batches.stage(name, query) -%}
+    {%- do adapter.small_batches.stage(name, query, batch.is_local) -%}
   {%- else -%}
     {% call statement('stage') %}insert overwrite table {{ staged }} {{ query }}{% endcall %}
   {%- endif -%}
-  {%- for table in kept %}{% do run_query('drop table ' ~ table) %}{% endfor -%}
+  {%- for table in [batch.progress] + kept if table and not (batch.is_local and table in kept) -%}
+    {%- do run_query('drop table ' ~ table) -%}
+  {%- endfor -%}
 {%- endmacro %}

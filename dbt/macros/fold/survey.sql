@@ -11,19 +11,20 @@
                   [source, load_id, change_seq]
      continued    loads that started in an earlier batch and closed keys there: [source, load_id, change_seq]
      key_range    a filter in literals that holds for every touched key; `true` where the new changes do not tell
+     is_small     are its rows written without Spark; is_local: is it folded without Spark, too (see `stage`)
      has_rewind, has_partial, has_lost (some columns came as `missing`), has_key_change,
      has_delete (within transactions), has_wipe, has_added (a dropped column is added again: it wipes the column) #}
 {% macro survey(name, lagging, log=none) -%}
   {%- set is_first, log, filter = log is not none, log or ref(name ~ '__before_after'), batch_filter(lagging) -%}
-  {%- set new = gold_state().small.get(name) and not is_first and adapter.small_batches.new_changes(name) or log -%}
   {%- set small = gold_state().small.get(name) -%}
-  {%- if new != log and small.is_whole -%}
+  {%- set new = small and not is_first and adapter.small_batches.new_changes(name) or log -%}
+  {%- if small and small.is_whole and not is_first and adapter.small_batches.has_new(name) -%}
     {%- set found = adapter.small_batches.survey(name, lagging) -%}
   {%- else -%}
     {%- set found = query_rows(new_changes_by_source(name, new, filter, lagging)) -%}
   {%- endif -%}
   {%- if not found %}{{ return(none) }}{% endif -%}
-  {%- set kinds, late = kinds_of(found), {} -%}
+  {%- set kinds, late, is_local = kinds_of(found), {}, is_local(name, true, found) -%}
   {%- for row in found if row.late_seq %}{% do late.update({row.source: row.late_seq}) %}{% endfor -%}
   {%- set moved = survey_moves(name, log, found, late, [], kinds.has_wipe) if kinds.has_key_change or late else late -%}
   {%- set has_loads = kinds.has_load or moved -%}
@@ -34,9 +35,11 @@
   {%- set rewind = survey_moves(name, log, found, loads.rewind, closing, kinds.has_wipe)
             if is_moved_again else loads.rewind -%}
   {%- set starts, sources = starts_of(found, loads.ended, rewind), sources_of(found, rewind) -%}
-  {%- set progress = keep(name, 'progress', progress_of({'sources': sources})) if sources | length > 50 else none -%}
+  {%- set progress = keep(name, false, 'progress', progress_of({'sources': sources}))
+                     if sources | length > 50 and not is_local else none -%}
   {%- set start_seq = sources | map(attribute='start_seq') | min -%}
-  {%- set read = kinds_of(query_rows(kinds_since(log, {'sources': sources, 'progress': progress}, start_seq)))
+  {%- set of_sources = {'sources': sources, 'progress': progress, 'is_local': is_local} -%}
+  {%- set read = kinds_of(rows_of_gold(name, kinds_since(log, of_sources, start_seq), is_local))
             if rewind else kinds -%}
   {%- set has_wipe = read.has_wipe or starts != [] -%}
   {{ return({
@@ -48,6 +51,7 @@
     'has_partial': read.has_partial, 'has_lost': read.has_lost, 'has_key_change': read.has_key_change,
     'has_delete': read.has_delete, 'has_wipe': has_wipe, 'has_added': read.has_added,
     'key_range': 'true' if rewind or has_wipe or small and small.is_whole else key_range(name, found[0]),
+    'is_small': false, 'is_local': false,
   }) }}
 {%- endmacro %}
 
@@ -86,8 +90,8 @@ where l.change_seq >= '{{ start_seq }}'
 
 {# Aggregates: which kinds of changes there are, as 0 and 1. -#}
 {% macro kinds_of_changes() -%}
-cast(bool_or(size(not_supplied) > 0) as int) as has_partial,
-       cast(bool_or(exists(map_values(column_states), state -> state = 'missing')) as int) as has_lost,
+cast(bool_or(cardinality(not_supplied) > 0) as int) as has_partial,
+       cast(bool_or(array_contains(map_values(column_states), 'missing')) as int) as has_lost,
        cast(bool_or(key_changed) as int) as has_key_change,
        cast(bool_or(operation = 'DELETE' and transaction_id is not null) as int) as has_delete,
        cast(bool_or(operation in ('TRUNCATE', 'EMPTY_LOAD', 'COLUMN_ADDED')) as int) as has_wipe,

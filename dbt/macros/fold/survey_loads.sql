@@ -9,10 +9,11 @@
    after all. #}
 {% macro survey_loads(name, log, found, rewind) -%}
   {%- set rewind, disturbed, closed_again = rewind.copy(), [], [] -%}
+  {%- set is_local = is_local(name, true, found) -%}
   {%- set query -%}
 with applied as (
   {{ literals('applied', {'source': 'string', 'applied_batch_id': 'bigint'},
-    rows_of(found, ['source', 'applied_batch_id'])) }}
+    rows_of(found, ['source', 'applied_batch_id']), is_local) }}
 ),
 
 loads as (
@@ -31,7 +32,7 @@ from loads where start_seq is not null and ended_after is not null order by sour
   {%- endset -%}
   {%- set of = {} -%}
   {%- for row in found %}{% do of.update({row.source: row}) %}{% endfor -%}
-  {%- set loads = query_rows(query) -%}
+  {%- set loads = rows_of_gold(name, query, is_local) -%}
   {%- set continued, late = [], [] -%}
   {%- for load in loads if load.is_new -%}
     {%- if load.start_before_seq == load.start_seq -%}
@@ -45,8 +46,9 @@ from loads where start_seq is not null and ended_after is not null order by sour
   {%- endfor -%}
   {%- set first = {} -%}
   {%- if late -%}       {# nothing was live before the first change of all #}
-    {%- for row in query_rows('select source, min(change_seq) as change_seq from ' ~ log ~
-      ' where source in (' ~ quoted(late | map('first') | unique) ~ ') group by source') -%}
+    {%- set query = 'select source, min(change_seq) as change_seq from ' ~ log ~ ' where source in ('
+                     ~ quoted(late | map('first') | unique) ~ ') group by source' -%}
+    {%- for row in rows_of_gold(name, query, is_local) -%}
       {%- do first.update({row.source: row.change_seq}) -%}
     {%- endfor -%}
   {%- endif -%}
@@ -60,7 +62,9 @@ select distinct source, valid_to_seq from {{ target.schema }}.{{ name }}__past
 where valid_to_seq in ({{ quoted(continued | map('last') | unique) }})
     {%- endset -%}
     {%- set closing = {} -%}
-    {%- for row in query_rows(query) %}{% do closing.update({(row.source, row.valid_to_seq): true}) %}{% endfor -%}
+    {%- for row in rows_of_gold(name, query, is_local) -%}
+      {%- do closing.update({(row.source, row.valid_to_seq): true}) -%}
+    {%- endfor -%}
     {%- for source, load_id, place in continued if (source, place) in closing -%}
       {%- do closed_again.append([source, load_id, place]) -%}
       {%- do rewind.update({source: [rewind.get(source, place), place] | min}) -%}

@@ -9,7 +9,7 @@
    Out: rewind, moved back where needed. -#}
 {% macro survey_moves(name, log, found, rewind, places, has_wipe) -%}
   {%- set rewind = rewind.copy() -%}
-  {%- set contract, cut = contract(name), namespace(is_found=true) -%}
+  {%- set contract, cut, is_local = contract(name), namespace(is_found=true), is_local(name, true, found) -%}
   {%- set same_key -%}
 v.source = e.source {%- for k in contract.key %} and v._key_{{ loop.index }} = e._key_{{ loop.index }}{% endfor %}
   {%- endset -%}
@@ -41,7 +41,7 @@ with entries as (
          l.batch_id > p.applied_batch_id and l.change_seq <= p.applied_seq as is_late, l.key_changed,
          l.key_changed or l.operation = 'DELETE' and l.batch_id <= p.applied_batch_id as is_take
   from {{ log }} l
-  join ({{ literals('starts', columns, starts) }}) p on p.source = l.source and l.change_seq >= p.start_seq
+  join ({{ literals('starts', columns, starts, is_local) }}) p on p.source = l.source and l.change_seq >= p.start_seq
   where l.change_seq >= '{{ first_seq }}'
 ),
 
@@ -63,11 +63,10 @@ moved as (
   union all
   select {{ moved }}, null from {{ target.schema }}.{{ name }}__current
   where {{ our.key_changed }} or {{ our.conflict }} in {{ onto_row() }}
-)
+),
 
-select source, min(valid_from_seq) as start_seq, min_by(transaction_id, valid_from_seq) as transaction_id
-from (
-  select e.source, v.valid_from_seq, v.transaction_id
+cuts as (
+  select e.source, v.valid_from_seq as start_seq, v.transaction_id
   from touching e join moved v
     on {{ same_key }} and v.valid_from_seq < e.start_seq and coalesce(v.valid_to_seq, '~') >= e.change_seq
        and (e.is_late or {{ same_transaction('v.{}', 'e.{}') }})
@@ -78,21 +77,24 @@ from (
     select source, change_seq, start_seq from entries where is_late and operation in ('TRUNCATE', 'EMPTY_LOAD')
     {%- if closing %}
     union all
-    {{ literals('closing', closing_columns, closing) }}
+    {{ literals('closing', closing_columns, closing, is_local) }}
     {%- endif %}
   ) e
   join moved v on v.source = e.source
     and v.valid_from_seq < e.start_seq and coalesce(v.valid_to_seq, '~') >= e.change_seq
   {%- endif %}
 )
-group by source
+
+select source, start_seq, transaction_id
+from (select *, row_number() over (partition by source order by start_seq) as place from cuts)
+where place = 1
     {%- endset -%}
-    {%- set cuts = query_rows(query) -%}
+    {%- set cuts = rows_of_gold(name, query, is_local) -%}
     {%- if cuts -%}
       {%- set cut_columns = {'source': 'string', 'start_seq': 'string', 'transaction_id': 'string'} -%}
       {%- set query -%}
 with cut as (
-  {{ literals('cut', cut_columns, rows_of(cuts, cut_columns.keys() | list)) }}
+  {{ literals('cut', cut_columns, rows_of(cuts, cut_columns.keys() | list), is_local) }}
 ),
 
 other as (        -- the last change before it of another transaction: what stands between is of the same one
@@ -109,7 +111,9 @@ left join {{ log }} l on l.source = c.source and l.transaction_id = c.transactio
                                and l.change_seq > coalesce(o.change_seq, '')
 group by c.source, c.start_seq
       {%- endset -%}
-      {%- for row in query_rows(query) %}{% do rewind.update({row.source: row.start_seq}) %}{% endfor -%}
+      {%- for row in rows_of_gold(name, query, is_local) -%}
+        {%- do rewind.update({row.source: row.start_seq}) -%}
+      {%- endfor -%}
     {%- endif -%}
     {%- set cut.is_found = cuts != [] -%}
   {%- endfor -%}

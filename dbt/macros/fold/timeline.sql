@@ -43,7 +43,7 @@ wipes as (
   {%- if batch.starts %}
   union all
   {{ 'select *, null, array(), null from (' if batch.has_added }}
-  {{- literals('starts', start_types, rows_of(batch.starts, [0, 2, 1])) }}{{ ')' if batch.has_added }}
+  {{- literals('starts', start_types, rows_of(batch.starts, [0, 2, 1]), batch.is_local) }}{{ ')' if batch.has_added }}
   {%- endif %}
 ),
 
@@ -96,7 +96,7 @@ timeline as (
          {{ 'if(%s, w.%s, null)' % (is_emptied, column) if column in ('operation', 'batch_id')
             else 'if(%s, false, null)' % is_emptied if column == 'key_changed' else 'null' }},
          {%- endfor %} false
-  {%- else %} 'gone', w.change_seq, 0, null, array(), {{ 'null, ' if batch.has_lost }}null,
+  {%- else %} 'gone', w.change_seq, 0, null, {{ array_of(batch) }}(), {{ 'null, ' if batch.has_lost }}null,
          {{ no_lineage }}, false
   {%- endif %}
   from touched t
@@ -131,12 +131,12 @@ ordered as (
   select *,
          {%- if has_pairs %}
          last_value(case when (kind = 'base' or not is_followed and not is_following)
-                           {{- " and kind <> 'emptied'" if batch.has_added }} then kind end, true)
-           over ({{ in_order }} rows between unbounded preceding and 1 preceding) as previous_kind,
+                           {{- " and kind <> 'emptied'" if batch.has_added }} then kind end)
+           ignore nulls over ({{ in_order }} rows between unbounded preceding and 1 preceding) as previous_kind,
          lead(change_seq, 2) over per_key as next_but_one_seq,
          {%- elif batch.has_added %}
-         last_value(case when kind <> 'emptied' then kind end, true)
-           over ({{ in_order }} rows between unbounded preceding and 1 preceding) as previous_kind,
+         last_value(case when kind <> 'emptied' then kind end)
+           ignore nulls over ({{ in_order }} rows between unbounded preceding and 1 preceding) as previous_kind,
          {%- else %}
          lag(kind) over per_key as previous_kind,
          {%- endif %}
@@ -171,7 +171,8 @@ judged as (
          is_row_absent and not is_following as is_row_absent,
          is_followed and (kind = 'base' or not is_row_absent) as is_displacing,
          is_following and not is_row_absent as is_displaced,
-         if(is_followed and (kind = 'base' or not is_row_absent), next_but_one_seq, next_seq) as next_seq
+         case when is_followed and (kind = 'base' or not is_row_absent) then next_but_one_seq
+              else next_seq end as next_seq
          {%- if batch.has_key_change %},
          last_value(
            case
@@ -179,15 +180,15 @@ judged as (
              when kind = 'base' and operation = 'COLUMN_ADDED'
                then concat(change_seq, to_json(struct({{ keys(key) }})))
              {%- endif %}
-             when kind in ('set', 'base', 'arrives') or kind = 'update' and is_row_absent then change_seq end, true)
-           over ({{ in_order }} rows between unbounded preceding and current row) as opened_seq
+             when kind in ('set', 'base', 'arrives') or kind = 'update' and is_row_absent then change_seq end)
+           ignore nulls over ({{ in_order }} rows between unbounded preceding and current row) as opened_seq
          {%- endif %}
   from {{ judged }}
 )
 
 {% if batch.has_key_change -%}
 select * except (opened_seq, is_displaced),
-       if(is_displaced, lag(opened_seq, 2) over ({{ in_order }}), opened_seq) as opened_seq
+       case when is_displaced then lag(opened_seq, 2) over ({{ in_order }}) else opened_seq end as opened_seq
 from settled
 {%- else -%}
 select * from settled where kind <> 'gone' or not is_displaced

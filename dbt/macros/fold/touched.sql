@@ -15,17 +15,19 @@ progress as (
 
 disturbed as (    -- places where every live key is touched, but for those that the load sends: late ones rewind it
   select distinct source, cast(null as string) as load_id,
-         if(change_seq > coalesce(applied_seq, ''), '~', change_seq) as change_seq
+         case when change_seq > coalesce(applied_seq, '') then '~' else change_seq end as change_seq
   from entries where kind = 'wipe' and is_new
   {%- if batch.starts %}
   union
   select s.source, s.load_id, '~'
-  from ({{ literals('starts', {'source': 'string', 'load_id': 'string', 'change_seq': 'string'}, batch.starts) }}) s
+  from ({{ literals('starts', {'source': 'string', 'load_id': 'string', 'change_seq': 'string'}, batch.starts,
+                     batch.is_local) }}) s
   join progress p on p.source = s.source and s.change_seq > coalesce(p.applied_seq, '')
   {%- endif %}
   {%- if batch.disturbed %}
   union
-  {{ literals('places', {'source': 'string', 'load_id': 'string', 'change_seq': 'string'}, batch.disturbed) }}
+  {{ literals('places', {'source': 'string', 'load_id': 'string', 'change_seq': 'string'}, batch.disturbed,
+              batch.is_local) }}
   {%- endif %}
 ),
 
@@ -55,7 +57,7 @@ found as (
   union all       -- keys that an earlier batch closed because their load had not sent them yet
   select e.source, {{ keys(key, 'e.') }}, true from entries e
   join ({{ literals('continued', {'source': 'string', 'load_id': 'string', 'change_seq': 'string'},
-    batch.continued) }}) c
+    batch.continued, batch.is_local) }}) c
     on c.source = e.source and c.load_id = e.load_id
   join known k on {{ same_key(key, 'k', 'e') }} and k.valid_to_seq = c.change_seq
   where e.is_new and kind <> 'wipe'
@@ -63,7 +65,7 @@ found as (
 )
 
 select f.source, {{ keys(key, 'f.') }}, max(p.applied_seq) as applied_seq,
-       max(if(is_rewound, p.rewind_seq, null)) as rewind_seq
+       max(case when is_rewound then p.rewind_seq end) as rewind_seq
 from found f join progress p on p.source = f.source
 group by f.source, {{ keys(key, 'f.') }}
 {%- endif -%}

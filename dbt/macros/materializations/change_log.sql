@@ -17,7 +17,7 @@
   {%- set small = gold_state().small.get(name) -%}
   {%- if 'select' in sql and small -%}
     {%- do adapter.small_batches.append_log(name, model.columns.keys() | list, sql,
-                                            contract(name).key and not small.is_logged) -%}
+                                            contract(name).key and not small.is_logged, not small.is_whole) -%}
     {% call noop_statement('main', 'appended') %}{% endcall %}
   {%- elif 'select' in sql -%}
     {% call statement('main') %}insert into {{ this }} ({{ columns_of(model.columns) }})

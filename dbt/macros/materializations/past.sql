@@ -14,8 +14,12 @@
     {%- do stage(name, batch) -%}
   {%- endif -%}
   {%- if batch and batch.is_small -%}
-    {%- set contract = contract(name) -%}
-    {%- do adapter.small_batches.append_closed(name, version_columns(contract), ours(contract).valid_to_seq) -%}
+    {%- set columns, our = version_columns(contract(name)), ours(contract(name)) -%}
+    {%- if batch.has_rewind -%}
+      {%- do adapter.small_batches.replace_past(name, columns, [our.source] + contract(name).key, our) -%}
+    {%- else -%}
+      {%- do adapter.small_batches.append_closed(name, columns, our.valid_to_seq) -%}
+    {%- endif -%}
     {% call noop_statement('main', 'appended') %}{% endcall %}
   {%- elif batch -%}
     {% call statement('main') %}{{ apply_past(name, batch.has_rewind, batch.rewind_seq) }}{% endcall %}

@@ -1,12 +1,13 @@
-"""A batch of few changes: Spark reads and folds, and what comes of it is written without Spark.
+"""A batch of few changes: what gold makes of it is written without Spark, and of small tables folded without Spark.
 
-A statement of Spark that writes some rows takes half a second, an append by delta-rs 5 ms. So of such a batch Spark is
-asked two or three queries a table (the new rows of the log, of a large table the survey, the fold), and their rows are
-written in the order in which the materializations write them otherwise (docs/adr/0029): a run that dies between two of
-them is healed by the next one in the same way, from the table that holds the staged batch.
+A statement of Spark that writes some rows takes half a second, an append by delta-rs 5 ms. So Spark is asked for the
+new rows of the log alone, and for the survey and the fold where a table is not small. The rows are written in the order
+in which the materializations write them otherwise (docs/adr/0029): a run that dies between two of them is recovered by
+the next one in the same way, from the table that holds the staged batch.
 
-The current rows of a small table are written whole. Of a large one, delta-rs reads the rows that the batch touches, and
-Spark moves them from the batch's rows in memory (docs/adr/0031).
+Small tables of current rows and of past are written whole, and folded by DataFusion (queries.py, docs/adr/0035). Of a
+large table of current rows, delta-rs reads the rows that the batch touches, and Spark moves them from the batch's rows
+in memory (docs/adr/0031).
 
 The materializations of dbt reach this as `adapter.small_batches`, where the run context names a table as `small`.
 """
@@ -21,6 +22,7 @@ import pyarrow.compute as pc
 from inlet import lake
 from inlet.config import Project
 from inlet.errors import TryAgain
+from inlet.gold.queries import Queries
 from inlet.lake import compaction, entries, snapshots
 from inlet.sql import plain_literal
 
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from inlet.table import Table
 
 NEW_BYTES = 16 << 20  # of a run's records: their rows pass through the driver
-WHOLE_BYTES, WHOLE_ROWS = 16 << 20, 200_000  # of a table of current rows, up to which it is written whole
+WHOLE_BYTES, WHOLE_ROWS = 16 << 20, 200_000  # of past or current, up to which it is written whole
 # a float is equal to another one in Spark that has other bytes; the others delta-rs does not write
 NO_KEYS, NO_COLUMNS = ("float", "double"), ("variant", "interval", "void", "geometry", "geography")
 
@@ -58,7 +60,8 @@ def states(project: Project, tables: list["Table"], lags: dict, new_tables: set[
             "is_staged": not is_new and _has_later(lakehouse, table, "folded", place, applied),
             "is_logged": not is_new and _has_later(lakehouse, table, "before_after", ["source", "batch_id"], applied),
             "has_load_events": not loaded.isdisjoint(table.names),
-            "is_whole": is_new or is_whole(lakehouse, table),
+            "is_whole": is_new or is_whole(lakehouse, table, "current"),
+            "is_past_whole": is_new or is_whole(lakehouse, table, "past"),
         }
     return states
 
@@ -88,11 +91,11 @@ def is_small(lakehouse: str, table: "Table") -> bool:
     return not any(compaction.unwritable(snapshot.table) for snapshot in existing if snapshot)
 
 
-def is_whole(lakehouse: str, table: "Table") -> bool:
-    """True if the current rows of a table are few enough to be written whole for each batch."""
-    current = f"gold.{table.name}__current"
-    num_rows = lake.num_rows(lakehouse, current)
-    return num_rows is not None and num_rows <= WHOLE_ROWS and lake.size_bytes(lakehouse, current) <= WHOLE_BYTES
+def is_whole(lakehouse: str, table: "Table", step: str) -> bool:
+    """True if the rows of past or current are few enough to be written whole for a batch."""
+    name = f"gold.{table.name}__{step}"
+    num_rows = lake.num_rows(lakehouse, name)
+    return num_rows is not None and num_rows <= WHOLE_ROWS and lake.size_bytes(lakehouse, name) <= WHOLE_BYTES
 
 
 class SmallBatches:
@@ -104,23 +107,29 @@ class SmallBatches:
         self.views: set[str] = set()
         self.new: dict[str, pa.Table] = {}
         self.num_touched: dict[str, int] = {}
+        self.queries = Queries(lakehouse)
 
     def create_table(self, name: str, columns: str, properties: dict[str, str | None]) -> None:
         """Create a table of gold unless it is there. In: its column list and properties, as in CREATE TABLE."""
         entries.create_table(self.spark, self.lakehouse, f"gold.{name}", columns, properties)
 
-    def append_log(self, name: str, columns: list[str], query: str, is_kept: bool) -> None:
+    def append_log(self, name: str, columns: list[str], query: str, is_kept: bool, is_view: bool) -> None:
         """Append new changes to the log of a table. In: the name of the contract; the columns of the log, as the query
-        gives them; whether they are kept for the survey and the fold, as all that is new."""
+        gives them; whether they are kept for the survey, as all that is new; also as a view for queries of Spark."""
         rows = self.spark.sql(query).toArrow().rename_columns(columns)
         if len(rows):
             self._write(f"{name}__before_after", rows, "append")
         if is_kept:
             self.new[name] = rows
+        if is_kept and is_view:
             self._keep("new_changes", name, rows)
 
+    def has_new(self, name: str) -> bool:
+        """True if this run has written all that is new in the log."""
+        return name in self.new
+
     def new_changes(self, name: str) -> str | None:
-        """The view that holds all that is new in the log; None where this run has not written it."""
+        """The view that holds all that is new in the log; None where there is none."""
         view = _view("new_changes", name)
         return view if view in self.views else None
 
@@ -154,11 +163,14 @@ class SmallBatches:
         self.num_touched[name] = len(touched)
         return self._keep("touched_rows", name, touched)
 
-    def stage(self, name: str, query: str) -> None:
-        """Replace what is staged by the rows of a query, which gives the columns in the table's order."""
+    def stage(self, name: str, query: str, is_local: bool) -> None:
+        """Replace what is staged by the rows of a query, which gives the columns in the table's order. In: whether it
+        is answered without Spark."""
         table = f"{name}__folded"
-        names = [field.name for field in self._table(table).schema().fields]
-        self.staged[name] = self.spark.sql(query).toArrow().rename_columns(names)
+        schema = pa.schema(self._table(table).schema().to_arrow())
+        rows = self.queries.rows(name, query) if is_local else self.spark.sql(query).toArrow()
+        self.queries.close(name)
+        self.staged[name] = rows.rename_columns(schema.names).cast(schema)
         self._write(table, self.staged[name], "overwrite")
 
     def has_touched_rows(self, name: str) -> bool:
@@ -177,20 +189,32 @@ class SmallBatches:
         if len(closed):
             self._write(f"{name}__past", closed, "append")
 
+    def replace_past(self, name: str, columns: list[str], key: list[str], our: dict[str, str]) -> None:
+        """Overwrite the closed versions, in one commit: without those that the batch has folded again, with those that
+        it closes. In: the columns of past; those of a key, the source among them; what columns of ours are called in
+        the staged rows."""
+        rows = self.staged[name]
+        folded = rows.filter(pc.is_valid(rows[our["valid_from_seq"]]))
+        closed = folded.filter(pc.is_valid(folded[our["valid_to_seq"]]))
+        self._replace(f"{name}__past", columns, [*key, our["valid_from_seq"]], folded, closed)
+
     def replace_current(self, name: str, columns: list[str], key: list[str], our: dict[str, str]) -> None:
         """Overwrite the current rows, in one commit: without those of keys that the batch touches, with the versions
         that it leaves open. In: the columns of current; those of a key, the source among them; what columns of ours are
         called in the staged rows."""
-        table = f"{name}__current"
         last = self._last(name, our)
-        live = last.filter(pc.is_null(last[our["valid_to_seq"]])).select(columns)
+        live = last.filter(pc.is_null(last[our["valid_to_seq"]]))
+        self._replace(f"{name}__current", columns, key, last, live)
+
+    def _replace(self, table: str, columns: list[str], key: list[str], taken: pa.Table, put: pa.Table) -> None:
+        """Overwrite a table: without the rows whose key is among `taken`, with those of `put`."""
         read = self._table(table)
         builder = snapshots.query_builder().register("rows", read)
         now = _as_stored(snapshots.answer(builder, "select * from rows"), read).select(columns)
         places = now.select(key).append_column(PLACE, pa.array(range(len(now)), pa.int64()))
-        kept = places.join(last.select(key).cast(now.select(key).schema), key, join_type="left anti")
+        kept = places.join(taken.select(key).cast(now.select(key).schema), key, join_type="left anti")
         left = now.take(kept[PLACE].combine_chunks().sort())
-        self._write(table, pa.concat_tables([left, live.cast(left.schema)]), "overwrite", read)
+        self._write(table, pa.concat_tables([left, put.select(columns).cast(left.schema)]), "overwrite", read)
 
     def commit(self, name: str, our: dict[str, str]) -> None:
         """Note in gold.applied how far the table comes. In: what columns of ours are called in the staged rows."""
