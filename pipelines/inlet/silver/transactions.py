@@ -27,6 +27,7 @@ from inlet.unit import OFFSET
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+NUM_SMALL = small_transactions.MAX_ROWS  # changes of a batch, up to which all are looked at in plain Python
 EVENTS = """
 select source, transaction_id, change_seq, change_seq as last_change_seq, transaction_event_counter as first_counter,
        transaction_event_counter as last_counter, transaction_last_event as is_last, 1L as num_events,
@@ -123,7 +124,7 @@ def follow(batch: Batch) -> None:
     first = tells_first(project, batch.batch_id)
     sources = sorted({*first.sources} & {*batch.sources}) if first else []
     of_batch = project.lakehouse_path(), batch.stored, kinds, sources, batch.batch_id
-    is_small = batch.num_changes <= small_transactions.MAX_ROWS
+    is_small = batch.num_changes <= NUM_SMALL
     left = None if is_small else whole_transactions.append(*of_batch)
     if (is_small or left is not None) and small_transactions.update(*of_batch, left):
         return
