@@ -20,11 +20,11 @@ from tests import reference
 from tests.conftest import ALL_ROUNDS, TAKES_HOURS
 from tests.examples import EXAMPLES, ins, move
 from tests.silver import by_source, rows, write_silver
-from tests.streams import REST, TEXT, TYPED, Change, Keys, deliver, stream
+from tests.streams import EXACT, REST, TEXT, TYPED, Change, Keys, deliver, stream
 from tests.test_generate import project
 
 pytestmark = [pytest.mark.smoke, pytest.mark.rounds]  # INLET_STREAMS streams
-KEYS = {"items": TEXT, "typed": TYPED}  # table -> its key
+KEYS = {"items": TEXT, "typed": TYPED, "exact": EXACT}  # table -> its key
 # how streams are made, and the batches that bring them; an order that is late comes with those of `mixed` if its table
 # has them
 FLAVOURS = {
@@ -33,7 +33,8 @@ FLAVOURS = {
     ),
     "full_images": dict(of_20=range(2, 5), table="items", places=[0, 2], partial=0.0, loads=0, states=0.0),
     "updates_only": dict(of_20=range(5, 7), table="items", places=[0, 3], wipes=0.0, key_changes=0.0, loads=0),
-    "in_order": dict(of_20=range(7, 10), table="typed", places=[0, 1], loads=0),
+    "in_order": dict(of_20=range(7, 9), table="typed", places=[0, 1], loads=0),
+    "exact_keys": dict(of_20=range(9, 10), table="exact", places=[0, 1], loads=0),
     "mixed": dict(of_20=range(10, 20), table="items", places=[0, 4, 5]),
 }
 ORDERS = {
@@ -241,7 +242,7 @@ def inversions(batches: list[list[Change]]) -> int:
 
 def test_the_orders_of_a_stream_differ():
     streams = {
-        source: batches for of_table in random_streams(range(200)).values() for source, batches in of_table.items()
+        source: batches for of_table in random_streams(range(400)).values() for source, batches in of_table.items()
     }
     for flavour in FLAVOURS:
         orders = {
