@@ -245,7 +245,7 @@ def test_a_small_batch_follows_one_that_left_deletion_vectors(spark, here, monke
     current = deltalake.DeltaTable(here.lakehouse_path("gold", "vectors__current"))
     assert list(current.deletion_vectors())
     bring(spark, here, "vectors", {"far": batches[2:]})
-    assert lake.operations(here.lakehouse_path(), "gold.vectors__current", 2) == ["WRITE", "WRITE"]
+    assert lake.operations(here.lakehouse_path(), "gold.vectors__current", 2) == ["OVERWRITE", "OVERWRITE"]
     assert sorted(row.item for row in spark.table("gold.vectors__current").collect()) == [0, 1, 3]
     assert_history(spark, "vectors", {"far": batches})
 

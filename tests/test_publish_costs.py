@@ -124,6 +124,20 @@ def test_a_point_costs_what_changed_and_not_the_number_of_tables(tmp_path, opene
     assert gold_tables == {f"gold/{name}__{step}" for name in CHANGED for step in ("before_after", "past", "current")}
 
 
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+def test_the_last_point_is_read_from_the_old_version_of_a_past_that_was_written_anew(tmp_path, monkeypatch, mode):
+    """A small table's past is overwritten where late changes are folded: versions that the last point shows may be
+    gone from the new one."""
+    made, spark, texts = lakehouse(tmp_path, 1), Catalog(), []
+    publish.run(made, spark)
+    build(made, 2, ["t0"])
+    write_deltalake(made.lakehouse_path("gold", "t0__past"), pa.table({"n": [1, 1]}), mode=mode)
+    sql = spark.sql
+    monkeypatch.setattr(spark, "sql", lambda text: texts.append(text) or sql(text))
+    publish.run(made, spark)
+    assert any("t0__past version as of 0" in text for text in texts) == (mode == "overwrite")
+
+
 def test_versions_that_no_batch_made_are_shown_within_a_day(tmp_path, monkeypatch):
     made, spark = lakehouse(tmp_path, 3), Catalog()
     publish.run(made, spark)

@@ -104,6 +104,12 @@ def test_a_transaction_with_a_gap_is_impossible_until_what_lacks_comes_late(feed
     assert feed.batch(3, (2, 2, False)) == [(1, 4, "complete")]
 
 
+def test_a_transaction_within_another_one_of_its_id_divides_it(feed):
+    feed.batch(1, (100, 1, False), (200, 2, True))
+    now = feed.batch(2, (150, 1, False), (160, 2, True), (400, 1, True))
+    assert now == [(100, 1, "open"), (150, 2, "complete"), (200, 1, "impossible"), (400, 1, "complete")]
+
+
 def test_what_comes_late_makes_one_transaction_two(feed):
     assert feed.batch(1, (5, 2, False), (6, 3, True)) == [(5, 2, "impossible")]
     assert feed.batch(2, (2, 1, False)) == [(2, 3, "complete")]
@@ -180,6 +186,16 @@ def test_a_record_counts_once_however_it_was_read_before(feed):
     assert feed.batch(2, (2, 2, False, id_)) == [(1, 2, "open")]
     add_other(feed, 3, Event(id_, 3, True), 3, "file.dat@9")
     assert feed.follow(3) == [(1, 2, "complete")]
+
+
+def test_an_event_whose_detail_is_the_feeds_own_text_is_none(feed):
+    """As a DDL message of GoldenGate's JSON, which may have a member of that name."""
+    feed.has_others = True
+    for batch_id, detail in enumerate(({"transaction_id": "A"}, {"tokens": {"transaction_id": "A"}}), 1):
+        of_unit = {"unit_id": f"{feed.source}/a@0", "unit_offset": batch_id}
+        feed.add("silver.control_events", batch_id, kind="lob_chunk", detail=json.dumps(detail), **of_unit)
+        now = feed.batch(batch_id, (batch_id, batch_id, batch_id == 2))
+    assert now == [(1, 2, "complete")]
 
 
 def test_what_is_too_much_for_python_is_left_to_spark(tmp_path, monkeypatch):

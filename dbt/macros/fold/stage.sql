@@ -7,7 +7,8 @@
                     and adapter.small_batches.new_changes(name) is not none -%}
   {%- set has_json = batch.has_added or contract(name).get('added_again') -%}
   {%- do batch.update({'is_small': is_whole(name, batch.has_rewind) or is_read,
-                       'is_local': is_local(name, batch.has_rewind, batch.sources) and not has_json}) -%}
+                       'is_local': is_local(name, batch.has_rewind, batch.sources) and not has_json
+                                   and is_light(name, batch)}) -%}
   {%- do small_query_settings(is_read) -%}
   {%- if is_read -%}
     {%- do batch.update({'touched_rows': adapter.small_batches.touched_rows(name, our.source, contract(name).key,
@@ -15,6 +16,16 @@
   {%- endif -%}
   {%- do fold_into(name, batch, 'folded') -%}
   {%- do gold_state().staged.update({name: batch}) -%}
+{%- endmacro %}
+
+
+{# True if a fold fits in memory without Spark: DataFusion holds a kilobyte a value, and where values are carried on
+   from the version before, ten or more for each row and column that it carries. -#}
+{% macro is_light(name, batch) -%}
+  {%- set stored = gold_state().small.get(name, {}).get('num_rows', 0) if batch.has_rewind or batch.has_wipe else 0 -%}
+  {%- set num_rows = batch.num_changes + stored -%}
+  {%- set num_values = num_rows * contract(name).columns | length -%}
+  {{ return(num_rows <= 5000 and num_values <= 100000 if batch.has_partial else num_values <= 1000000) }}
 {%- endmacro %}
 
 

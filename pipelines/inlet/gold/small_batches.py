@@ -44,7 +44,8 @@ APPLIED = ["table_name", "source", "through_batch_id", "through_change_seq", "ap
 def states(project: Project, tables: list["Table"], lags: dict, new_tables: set[str]) -> dict[str, dict]:
     """What the materializations need not ask of each table that is written without Spark: has gold nothing of it; is a
     batch staged that is not committed; does the log hold batches that gold.applied does not; may there be events of
-    loads among what is new. In: contracts; how far gold lags (progress.lagging); tables that gold has nothing of."""
+    loads among what is new; how many rows past and current have. In: contracts; how far gold lags (progress.lagging);
+    tables that gold has nothing of."""
     lakehouse, states = project.lakehouse_path(), {}
     small = [table for table in tables if is_small(lakehouse, table)]
     least = min((through for table in small for through, _ in lags.get(table.name, {}).values()), default=0)
@@ -62,6 +63,9 @@ def states(project: Project, tables: list["Table"], lags: dict, new_tables: set[
             "has_load_events": not loaded.isdisjoint(table.names),
             "is_whole": is_new or is_whole(lakehouse, table, "current"),
             "is_past_whole": is_new or is_whole(lakehouse, table, "past"),
+            "num_rows": sum(
+                lake.num_rows(lakehouse, f"gold.{table.name}__{step}") or 0 for step in ("past", "current")
+            ),
         }
     return states
 

@@ -198,11 +198,9 @@ def has_files(lakehouse: str, table: str, number: int) -> bool:
 
 
 def operations(lakehouse: str, table: str, num: int) -> list[str]:
-    """What the last commits of a table did, newest first: WRITE, MERGE, ..."""
+    """What the last commits of a table did, newest first: WRITE, which appends, OVERWRITE, MERGE, ..."""
     import deltalake
 
-    return (
-        [commit["operation"] for commit in deltalake.DeltaTable(table_path(lakehouse, table)).history(num)]
-        if num
-        else []
-    )
+    commits = deltalake.DeltaTable(table_path(lakehouse, table)).history(num) if num else []
+    modes = [commit.get("operationParameters", {}).get("mode") for commit in commits]
+    return ["OVERWRITE" if mode == "Overwrite" else commit["operation"] for commit, mode in zip(commits, modes)]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 log = logging.getLogger(__name__)
-NUM_FEW = 200  # messages, at most, that are decoded without Spark after the compiled walk
+NUM_FEW = 200  # messages, at most, that are decoded without Spark after the compiled walk; of those known, too
 AFTER_ALL = "~"  # after every change_seq
 UNSURVEYED = {
     "num_records": "count(*)",
@@ -79,7 +79,8 @@ def _write_fast(
     of_batch = f"where batch_id = {batch.batch_id} and source in ({names})"
     [stored] = lake.peek(batch.project.lakehouse_path(), "silver.changes", ["count(*) as n"], of_batch)
     num_left = num_messages - stored["n"] - (judged.num_known if judged else 0)
-    if num_left > 0 and not (num_left <= NUM_FEW and _write_few(batch, codec, sources, loads, judged)):
+    is_few = num_left <= NUM_FEW and (judged is None or judged.num_known <= NUM_FEW)
+    if num_left > 0 and not (is_few and _write_few(batch, codec, sources, loads, judged)):
         answered = batch.spark.sql(f"select unit_id from silver.changes where {own}")
         if judged is not None:
             answered = answered.union(judged.rows.where("verdict <> 'new'").select("unit_id"))

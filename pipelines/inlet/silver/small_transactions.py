@@ -23,6 +23,7 @@ ID_OF_EVENT = r"""regexp_replace(detail, '^.*"transaction_id": ("([^"\\]|\\.)*")
 REJECTED = "change_seq is not null and kind <> 'conflicting_duplicate'"
 WAITS = """unit_length > 0 group by source, unit_id, unit_offset, change_seq
 having max(2 * batch_id + cast(is_settled as bigint)) % 2 = 0"""  # the last row of a part says whether it is settled
+EVENT = {"records", "transaction_id", "first_counter", "last_counter", "is_last", "first_change_seq", "last_change_seq"}
 Id = tuple[str, str]  # source, transaction_id
 Places = dict[str, list[str]]  # of each source change_seqs, in order
 
@@ -179,7 +180,7 @@ def _others(lakehouse: str, selected: str) -> list[tuple[Id, Event]]:
     for row in rows:
         at, e = (row["source"], row["unit_id"], row["unit_offset"], row["batch_id"]), json.loads(row["detail"])
         is_again = at in replayed or read.get((row["source"], _path(row)), -1) > row["batch_id"]
-        if not is_again and e["transaction_id"] is not None:
+        if not is_again and EVENT.issubset(e) and e["transaction_id"] is not None:
             places, counters = (e["first_change_seq"], e["last_change_seq"]), (e["first_counter"], e["last_counter"])
             event = Event(*places, *counters, e["is_last"], e["records"], None, row["batch_id"])
             found.append(((row["source"], e["transaction_id"]), event))

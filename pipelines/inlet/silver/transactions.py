@@ -44,7 +44,7 @@ from (
   select *, from_json(detail, 'records bigint, transaction_id string, first_counter bigint, last_counter bigint, '
            || 'is_last boolean, first_change_seq string, last_change_seq string') as e
   from silver.control_events where {rows} and kind in ({kinds}) and detail like '%"transaction_id"%') i
-where e.transaction_id is not null
+where e.transaction_id is not null and e.first_change_seq is not null     -- the feed's own text may have such a member
   and not exists (select 1 from bronze.replays p
       where p.source = i.source and p.unit_id = i.unit_id and p.unit_offset = i.unit_offset
         and p.rejected_in = i.batch_id)
@@ -124,10 +124,12 @@ def follow(batch: Batch) -> None:
     first = tells_first(project, batch.batch_id)
     sources = sorted({*first.sources} & {*batch.sources}) if first else []
     of_batch = project.lakehouse_path(), batch.stored, kinds, sources, batch.batch_id
-    is_small = batch.num_changes <= NUM_SMALL
-    left = None if is_small else whole_transactions.append(*of_batch)
-    if (is_small or left is not None) and small_transactions.update(*of_batch, left):
-        return
+    left = None
+    if "://" not in project.lakehouse_path():  # else Spark reads silver side by side
+        is_small = batch.num_changes <= NUM_SMALL
+        left = None if is_small else whole_transactions.append(*of_batch)
+        if (is_small or left is not None) and small_transactions.update(*of_batch, left):
+            return
     lake.give_vectors(batch.spark, project.lakehouse_path(), small_transactions.TABLE)
     update(batch.spark, batch.rows, may_have_others(project), first, left)
 

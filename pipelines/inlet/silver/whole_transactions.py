@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 TABLE = "silver.transactions"
-MAX_RUNS = 4_000_000  # that are held at once, of 150 to 200 bytes each
+MAX_RUNS = 1_000_000  # that are held at once, of 800 bytes each at the most
 MAX_OTHERS = MAX_LEFT = 100_000  # ids that other events may be of; ids that are not whole
 LEN_BATCH = 1 << 16  # changes that are looked at together
 EVENT = """
@@ -235,12 +235,12 @@ def _ids_of_others(lakehouse: str, own: str, kinds: Sequence[str]) -> Iterator[t
         listed = ", ".join(map(plain_literal, kinds))
         of_batch = f"where {own} and kind in ({listed}) and detail like '%\"transaction_id\"%' limit {MAX_OTHERS + 1}"
         for row in lake.peek(lakehouse, "silver.control_events", ["source", "detail"], of_batch):
-            if (id_ := json.loads(row["detail"])["transaction_id"]) is not None:
+            if (id_ := json.loads(row["detail"]).get("transaction_id")) is not None:
                 yield row["source"], id_
 
 
 def _ids_of_open(lakehouse: str, found: list[Runs]) -> Iterator[tuple[str, str]]:
-    """Ids of transactions, not complete so far, that changes of a batch may lie within."""
+    """Ids of transactions that changes of a batch may lie within."""
     import pyarrow.compute as pc
 
     low, high = (
@@ -252,6 +252,8 @@ def _ids_of_open(lakehouse: str, found: list[Runs]) -> Iterator[tuple[str, str]]
     )
     if low:
         span = f"first_change_seq <= {plain_literal(max(high))} and last_change_seq >= {plain_literal(min(low))}"
-        of_state = f"where state in ('open', 'impossible') and {span} limit {MAX_OTHERS + 1}"
-        for row in lake.peek(lakehouse, TABLE, ["source", "transaction_id"], of_state):
+        sources = {name for runs in found for name in pc.unique(runs.source).to_pylist()}
+        listed = f"source in ({', '.join(sorted(map(plain_literal, sources)))})"
+        of_sources = f"where {listed} and {span} limit {MAX_OTHERS + 1}"
+        for row in lake.peek(lakehouse, TABLE, ["source", "transaction_id"], of_sources):
             yield row["source"], row["transaction_id"]
