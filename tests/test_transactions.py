@@ -92,7 +92,7 @@ def test_an_id_that_comes_back_without_its_first_event_leaves_its_namesake_alone
 
 
 def test_a_run_keeps_the_batch_of_its_last_change_when_its_id_is_looked_up_again(feed):
-    """Publish stops waiting for what lacks events in batches behind it."""
+    """Publish stops waiting for what lacks events in the batches after it."""
     feed.batch(0, (1, 1, False))
     feed.batch(1, (60, 1, False), (61, 2, True), (65, 1, False), (66, 2, True))
     assert [(int(row["first_change_seq"]), row["batch_id"]) for row in feed.rows()] == [(1, 0), (60, 1), (65, 1)]
@@ -177,7 +177,7 @@ def add_other(feed: Feed, batch_id: int, event: Event, number: int, unit: str = 
 
 
 def test_a_record_counts_once_however_it_was_read_before(feed):
-    """As one of a table that nobody wanted, whose file was read again; and an id is any text."""
+    """As one of an unwanted table, whose file was read again; and an id is any text."""
     feed.has_others, id_ = True, 'it\'s "Ä\\%_"'
     add_other(feed, 1, Event(id_, 2, True), 2, "file.dat@7")
     assert feed.batch(1, (1, 1, False, id_)) == [(1, 1, "complete")]
@@ -191,11 +191,12 @@ def test_a_record_counts_once_however_it_was_read_before(feed):
 def test_an_event_whose_detail_is_the_feeds_own_text_is_none(feed):
     """As a DDL message of GoldenGate's JSON, which may have a member of that name."""
     feed.has_others = True
-    for batch_id, detail in enumerate(({"transaction_id": "A"}, {"tokens": {"transaction_id": "A"}}), 1):
+    texts = '{"transaction_id": "A"}', '{"tokens": {"transaction_id": "A"}}', 'no JSON, "transaction_id"'
+    for batch_id, detail in enumerate(texts, 1):
         of_unit = {"unit_id": f"{feed.source}/a@0", "unit_offset": batch_id}
-        feed.add("silver.control_events", batch_id, kind="lob_chunk", detail=json.dumps(detail), **of_unit)
-        now = feed.batch(batch_id, (batch_id, batch_id, batch_id == 2))
-    assert now == [(1, 2, "complete")]
+        feed.add("silver.control_events", batch_id, kind="lob_chunk", detail=detail, **of_unit)
+        now = feed.batch(batch_id, (batch_id, batch_id, batch_id == len(texts)))
+    assert now == [(1, 3, "complete")]
 
 
 def test_what_is_too_much_for_python_is_left_to_spark(tmp_path, monkeypatch):

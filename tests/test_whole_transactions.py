@@ -8,6 +8,8 @@ import pyarrow as pa
 import pytest
 
 from inlet import lake
+from inlet.codecs.results import event_detail
+from inlet.errors import Event
 from inlet.silver import whole_transactions
 
 BATCH, TABLES = 7, ("DEPOT.STOCK", "DEPOT.PRODUCTS", "SHOP.ORDERS")
@@ -127,11 +129,11 @@ def test_an_id_with_events_that_are_no_changes_is_left(tmp_path):
     events = random_events(random.Random(1))
     rows, others = expected(events, set())
     ignored = ("a", next(row["transaction_id"] for row in rows if row["source"] == "a"))
-    details = [json.dumps({"records": 1, "transaction_id": id_}) for id_ in (ignored[1], "of no change", None)]
+    details = [json.dumps(event_detail(Event(id_, 1, True), "1")) for id_ in (ignored[1], "of no change", None)]
     store(str(tmp_path), events, [{"source": "a", "kind": "ignored", "detail": d, "batch_id": BATCH} for d in details])
     rows = [row for row in rows if id_of(row) != ignored]
-    found, left = append(str(tmp_path))
-    assert (in_order(found), left) == (in_order(rows), others | {ignored, ("a", "of no change")})
+    appended, left = append(str(tmp_path))
+    assert (in_order(appended), left) == (in_order(rows), others | {ignored, ("a", "of no change")})
 
 
 def test_a_batch_without_transactions(tmp_path):

@@ -3,6 +3,8 @@ same (dbt/macros/quoted.sql). Values are written as literals, for Delta's parser
 Spark 4.1 (delta-io/delta issue 7640).
 """
 
+from collections.abc import Iterable
+
 
 def literal(text: str) -> str:
     r"""Any text as a string literal of Spark SQL. `${` is parted, for Spark puts settings in the place of `${...}`, in
@@ -21,6 +23,16 @@ def plain_literal(text: str) -> str:
     'it''s a\b'
     """
     return "'" + text.replace("'", "''") + "'"
+
+
+def plain_among(column: str, texts: Iterable[str]) -> str:
+    """Is a column one of some texts? For the engine that reads without Spark.
+
+    >>> print(plain_among("source", ["a", "it's"]), plain_among("source", []))
+    source in ('a', 'it''s') false
+    """
+    listed = ", ".join(sorted(set(map(plain_literal, texts))))
+    return f"{column} in ({listed})" if listed else "false"
 
 
 def name(identifier: str) -> str:

@@ -20,7 +20,7 @@ from inlet.codecs.codec import change_rows, decode_block
 from inlet.config import Project
 from inlet.errors import Reject
 from inlet.source import Source
-from inlet.sql import plain_literal
+from inlet.sql import plain_among, plain_literal
 
 NUM_UNITS, NUM_MESSAGES = 16, 1_000  # read from bronze at a time
 OF_MESSAGE = ["topic", '"partition"', '"offset"']
@@ -58,7 +58,8 @@ def of_blocks(project: Project, planned: dict, since: int, not_standing: list[tu
     columns = ["file_offset", "context", "bytes"]
     strays = list[_Stray]()
     for some in _some(other, NUM_UNITS):
-        units = lake.peek(project.lakehouse_path(), "bronze.blocks", columns, f"{own} and {_among(some)}")
+        of_units = plain_among("unit_id", some)
+        units = lake.peek(project.lakehouse_path(), "bronze.blocks", columns, f"{own} and {of_units}")
 
         def compare(units: list[dict] = units) -> list[_Stray]:
             return [
@@ -103,7 +104,8 @@ def of_messages(project: Project, planned: dict) -> str | None:
     columns = [*OF_MESSAGE, '"timestamp"', "timestamp_type", '"key"', "value", "headers"]
     found = list[tuple[int, str, bool]]()
     for some in _some(other, NUM_MESSAGES):
-        messages = lake.peek(project.lakehouse_path(), "bronze.messages", columns, f"{own} and {_among(some)}")
+        of_units = plain_among("unit_id", some)
+        messages = lake.peek(project.lakehouse_path(), "bronze.messages", columns, f"{own} and {of_units}")
 
         def compare(messages: list[dict] = messages) -> list[tuple[int, str, bool]]:
             return [
@@ -139,10 +141,6 @@ def _mark(unit: dict) -> tuple:
 
 def _message_mark(message: dict) -> tuple:
     return message["topic"], message["partition"], message["offset"], message["sha256"]
-
-
-def _among(units: list[str]) -> str:
-    return f"unit_id in ({', '.join(map(plain_literal, units))})"
 
 
 def _some(units: list[str], num: int) -> Iterator[list[str]]:

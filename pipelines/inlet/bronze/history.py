@@ -14,7 +14,7 @@ from typing import Any
 from inlet import lake, unit
 from inlet.bronze.files import utc
 from inlet.config import Project
-from inlet.sql import plain_literal
+from inlet.sql import plain_among, plain_literal
 from inlet.unit import FRAMED_AGAIN, PLANNED, REREAD, SET_ASIDE
 
 FILES, REPLAYS, LEDGER = "bronze.files", "bronze.replays", "silver.batches"
@@ -99,14 +99,14 @@ class History:
         names, readings = sources if sources is None else sorted(set(sources)), list[Reading]()
         if names == []:
             return []
-        of_sources = "true" if names is None else f"source in ({_listed(names)})"
+        of_sources = "true" if names is None else plain_among("source", names)
         for some in _some(sorted(set(paths))):
             asked = set(some)
 
             def has(row: dict, asked: set[str] = asked) -> bool:
                 return row["path"] in asked and (names is None or row["source"] in names)
 
-            readings += self._read(f"{of_sources} and path in ({_listed(some)})", has)
+            readings += self._read(f"{of_sources} and {plain_among('path', some)}", has)
         return sorted(readings, key=_batch)
 
     def is_known(self, source: str) -> bool:
@@ -239,7 +239,3 @@ def _batch(row: dict) -> int:
 
 def _some(paths: list[str]) -> Iterator[list[str]]:
     return (paths[n : n + NUM_PATHS] for n in range(0, len(paths), NUM_PATHS))
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(map(plain_literal, names))

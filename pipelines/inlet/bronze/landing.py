@@ -21,7 +21,7 @@ from inlet.bronze.plan import Plan
 from inlet.bronze.transports import TRANSPORTS
 from inlet.config import Project
 from inlet.errors import ConfigError, EnvironmentLacks, InletError, TryAgain
-from inlet.sql import literal, plain_literal
+from inlet.sql import literal, plain_among
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -96,12 +96,11 @@ def messages_of(project: Project, plan: Plan) -> dict[str, int]:
     ]
     if not ranges:
         return {}
-    among = ", ".join(plain_literal(name) for name in sorted({row["source"] for row in ranges}))
     [landed] = lake.peek(
         project.lakehouse_path(),
         "bronze.messages",
         ["count(*) as num", "coalesce(sum(size_bytes), 0) as size"],
-        f"where batch_id = {plan.batch_id} and source in ({among})",
+        f"where batch_id = {plan.batch_id} and {plain_among('source', (row['source'] for row in ranges))}",
     )
     num, size = landed["num"], landed["size"]
     return {"messages": num, "bytes": size, "offsets_without_a_message": sum(row["num_units"] for row in ranges) - num}

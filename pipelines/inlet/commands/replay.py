@@ -19,7 +19,7 @@ from inlet.config import Project
 from inlet.errors import FILE_KINDS, ConfigError
 from inlet.silver import closed_rejects, parts, table_versions
 from inlet.silver.decoded import IGNORED
-from inlet.sql import literal, plain_literal
+from inlet.sql import literal, plain_among
 from inlet.table import by_name, fingerprint
 from inlet.unit import place_in_file
 
@@ -329,7 +329,7 @@ def _gone(project: Project, rejects: list[dict]) -> set[str]:
     units = {row["unit_id"] for row in rejects}
     if not units:
         return units
-    among = f"where unit_id in ({', '.join(map(plain_literal, sorted(units)))})"
+    among = f"where {plain_among('unit_id', units)}"
     tables = ("bronze.blocks", "bronze.messages")
     return units - {
         row["unit_id"] for table in tables for row in lake.peek(project.lakehouse_path(), table, ["unit_id"], among)

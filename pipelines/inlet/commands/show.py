@@ -17,7 +17,7 @@ from inlet.fields.fit import fit
 from inlet.fields.wrong import Wrong
 from inlet.log import counted
 from inlet.publish import checkpoints
-from inlet.sql import plain_literal
+from inlet.sql import plain_among, plain_literal
 from inlet.table import Table
 from inlet.unit import place_in_file
 
@@ -170,7 +170,7 @@ def _in_silver(project: Project, found: Shown, rows: list[tuple], columns: list[
         least, greatest = plain_literal(min(wanted)), plain_literal(max(wanted))
         where = f"where source = {plain_literal(source)} and change_seq between {least} and {greatest}"
         if len(wanted) <= MOST_NAMED:
-            where += f" and change_seq in ({', '.join(map(plain_literal, sorted(wanted)))})"
+            where += f" and {plain_among('change_seq', wanted)}"
         for row in lake.peek(project.lakehouse_path(), "silver.changes", ["change_seq", *columns], where):
             if row["change_seq"] in wanted:
                 kept[source, row["change_seq"]] = row

@@ -16,6 +16,7 @@ from inlet import lake
 from inlet.config import Project
 from inlet.errors import ConfigError, InletError
 from inlet.gold import dbt, evolve, generate, progress, small_batches
+from inlet.gold.queries import MADE, STEPS
 from inlet.lake import entries
 from inlet.lake.spark import SMALL, small_query_settings
 from inlet.silver import table_versions
@@ -24,8 +25,6 @@ from inlet.table import Table
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-STEPS = ("before_after", "past", "current")  # in order; the views over them are made once
-MADE = (*STEPS, "folded")  # of a table with a key: a run that finds these makes no other
 VIEWS = ("history", "anomalies")
 SMALL_CHANGES, SMALL_BYTES = 60_000, 64 << 20  # new changes, and bytes of a table, up to which planning is what costs
 MAX_THREADS = 8  # that plan small tables side by side

@@ -10,7 +10,8 @@ import pyarrow as pa
 from inlet import lake
 from inlet.lake import snapshots
 
-STEPS = ("before_after", "past", "current")
+STEPS = ("before_after", "past", "current")  # in order; the views over them are made once
+MADE = (*STEPS, "folded")  # of a table with a key: a run that finds these makes no other
 
 
 class Queries:

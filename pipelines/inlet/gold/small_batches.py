@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from inlet import lake
 from inlet.config import Project
 from inlet.errors import TryAgain
-from inlet.gold.queries import Queries
+from inlet.gold.queries import MADE, Queries
 from inlet.lake import compaction, entries, snapshots
 from inlet.sql import plain_literal
 
@@ -36,7 +36,6 @@ WHOLE_BYTES, WHOLE_ROWS = 16 << 20, 200_000  # of past or current, up to which i
 # a float is equal to another one in Spark that has other bytes; the others delta-rs does not write
 NO_KEYS, NO_COLUMNS = ("float", "double"), ("variant", "interval", "void", "geometry", "geography")
 
-STEPS = ("before_after", "past", "current", "folded")
 PLACE = "place of inlet"  # no column of a table with such a name is written so: it needs column mapping
 APPLIED = ["table_name", "source", "through_batch_id", "through_change_seq", "applied_at"]
 
@@ -91,7 +90,7 @@ def is_small(lakehouse: str, table: "Table") -> bool:
         return False
     if any(types[name] in NO_KEYS for name in table.key):
         return False
-    existing = [lake.newest(lakehouse, f"gold.{table.name}__{step}") for step in STEPS]
+    existing = [lake.newest(lakehouse, f"gold.{table.name}__{step}") for step in MADE]
     return not any(compaction.unwritable(snapshot.table) for snapshot in existing if snapshot)
 
 

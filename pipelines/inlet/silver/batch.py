@@ -6,7 +6,7 @@ range of change_seq meets one that the ledger has, or where the batch can hold a
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from inlet import change, lake
 from inlet.config import Project
 from inlet.errors import AccountingError
-from inlet.sql import literal, plain_literal
+from inlet.sql import literal, plain_among, plain_literal
 from inlet.table import by_name, fingerprint
 from inlet.unit import ORDER, PLACE
 
@@ -104,7 +104,11 @@ class Batch:
     @property
     def stored(self) -> str:
         """The same for the engine that reads without Spark."""
-        return f"batch_id = {self.batch_id} and source in ({', '.join(map(plain_literal, self.sources))})"
+        return self.stored_of(self.sources)
+
+    def stored_of(self, sources: Iterable[str]) -> str:
+        """The same of some of its sources."""
+        return f"batch_id = {self.batch_id} and {plain_among('source', sources)}"
 
     @property
     def _contract(self) -> str:

@@ -22,7 +22,6 @@ from inlet.errors import AccountingError, Reject
 from inlet.silver import decoded, file_loads, other_rows, parts, small_parts, verdicts
 from inlet.silver.batch import Batch, among, overlaps, raw_of_units, reject_conflicts, write_changes
 from inlet.source import Source
-from inlet.sql import plain_literal
 from inlet.table import Table
 
 BATCH_ROWS = (
@@ -141,8 +140,7 @@ def _may_repeat(batch: Batch, codec, heads: list[dict]) -> bool:
 
 def headers(batch: Batch, codec, sources: list[str]) -> list[dict]:
     """The units of a batch without their bytes, in order; with the full load that each is of."""
-    where = f"batch_id = {batch.batch_id} and source in ({', '.join(map(plain_literal, sources))})"
-    return _with_loads(codec, stored(batch.project, where))
+    return _with_loads(codec, stored(batch.project, batch.stored_of(sources)))
 
 
 def _with_loads(codec, units: list[dict]) -> list[dict]:

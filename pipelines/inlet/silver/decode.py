@@ -38,7 +38,7 @@ from inlet.silver import (
     unread_files,
 )
 from inlet.silver.batch import Account, Batch, among
-from inlet.sql import plain_literal
+from inlet.sql import plain_among
 from inlet.table import by_name
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ def _count_stored(batch: Batch) -> None:
         f"{own} {of_loads} group by source, source_schema, source_table",
     ):
         batch.account(row["source"]).note(row)
-    is_record = f"unit_length > 0 or kind not in ({', '.join(map(plain_literal, FILE_KINDS))})"
+    is_record = f"unit_length > 0 or not {plain_among('kind', FILE_KINDS)}"
     columns = ["source", f"count(*) filter (where {is_record}) as n", size]
     for row in lake.peek(lakehouse, "silver.rejects", columns, f"{own} group by source"):
         account = batch.account(row["source"])

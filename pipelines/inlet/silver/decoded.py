@@ -311,11 +311,11 @@ def _append_definitions(batch: Batch, found) -> None:
     _add_definitions(batch, [row.asDict() for row in each.union(first).collect()])
 
 
-def _add_definitions(batch: Batch, found: list[dict]) -> None:
+def _add_definitions(batch: Batch, definitions: list[dict]) -> None:
     """Append definitions that the feed gave, each once, with the version of the contract that says the same."""
     from inlet.silver import table_versions
 
-    if rows := table_versions.new_definitions(batch.project, found):
+    if rows := table_versions.new_definitions(batch.project, definitions):
         batch.add(rows, "silver.table_versions")
 
 

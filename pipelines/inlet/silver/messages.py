@@ -17,7 +17,7 @@ from inlet.config import Project
 from inlet.silver import decoded, full_loads, parts, verdicts
 from inlet.silver.batch import Batch, Judged, among, overlaps, raw_of_units, reject_conflicts, write_changes
 from inlet.source import Source
-from inlet.sql import literal, plain_literal
+from inlet.sql import literal
 from inlet.table import Table, by_name
 
 if TYPE_CHECKING:
@@ -75,8 +75,7 @@ def _write_fast(
 ) -> None:
     given = [lookups.known(batch.project, batch.batch_id)] if offers(codec, "brought") else []
     judged = write_changes(batch, codec.FAST.fast(messages, sources, tables, loads, *given), may_repeat, codec)
-    names = ", ".join(plain_literal(source.name) for source in sources)
-    of_batch = f"where batch_id = {batch.batch_id} and source in ({names})"
+    of_batch = f"where {batch.stored_of(source.name for source in sources)}"
     [stored] = lake.peek(batch.project.lakehouse_path(), "silver.changes", ["count(*) as n"], of_batch)
     num_left = num_messages - stored["n"] - (judged.num_known if judged else 0)
     is_few = num_left <= NUM_FEW and (judged is None or judged.num_known <= NUM_FEW)
@@ -92,18 +91,17 @@ def _write_fast(
 def _write_few(batch: Batch, codec, sources: list, loads: list[dict], judged: Judged | None) -> bool:
     """Decode messages that the compiled walk has left, without Spark. In: the changes that it gave, with verdicts. Out:
     False where they are no mere rejects and control events, so that Spark has to write them; then nothing was."""
-    among_names = ", ".join(plain_literal(source.name) for source in sources)
-    own = f"batch_id = {batch.batch_id} and source in ({among_names})"
+    own = batch.stored_of(source.name for source in sources)
     changes = f"(select source, unit_id from changes where {own})"
     left = f"select m.* from messages m left anti join {changes} c on m.source = c.source and m.unit_id = c.unit_id"
     tables = {"messages": "bronze.messages", "changes": "silver.changes"}
     rows = lake.ask(batch.project.lakehouse_path(), f"{left} where {own}", **tables)
-    known = judged.rows.where("verdict <> 'new'").select("unit_id").collect() if judged else ()
-    answered, times = {row.unit_id for row in known}, load_times.of_files(batch.project, sources)
+    repeated = judged.rows.where("verdict <> 'new'").select("unit_id").collect() if judged else ()
+    answered, times = {row.unit_id for row in repeated}, load_times.of_files(batch.project, sources)
     units = [load_times.timed(m, times.get((m["source"], m["path"]))) for m in rows if m["unit_id"] not in answered]
-    found = lookups.known(batch.project, batch.batch_id) if lookups.is_asked(codec) else {}
+    known = lookups.known(batch.project, batch.batch_id) if lookups.is_asked(codec) else {}
     try:
-        of_units = guard.in_child(lambda: [_rows_of(batch, codec, unit, loads, found) for unit in units])
+        of_units = guard.in_child(lambda: [_rows_of(batch, codec, unit, loads, known) for unit in units])
     except Exception as error:  # Spark finds the message that the decoder fails on, or raises the same
         log.info("messages of batch %d go through Spark: %s", batch.batch_id, guard.why(error))
         return False
@@ -115,9 +113,10 @@ def _write_few(batch: Batch, codec, sources: list, loads: list[dict], judged: Ju
     return True
 
 
-def _rows_of(batch: Batch, codec, unit: dict, loads: list[dict], found: dict[str, dict[str, bytes]]) -> list[dict]:
+def _rows_of(batch: Batch, codec, unit: dict, loads: list[dict], known: dict[str, dict[str, bytes]]) -> list[dict]:
+    """A message, decoded by the codec's exact path. In: what was looked up, by source and name."""
     source = batch.project.sources[unit["source"]]
-    return rows_of(codec, unit, source, batch.project.tables_of(source), loads, found.get(source.name, {}))
+    return rows_of(codec, unit, source, batch.project.tables_of(source), loads, known.get(source.name, {}))
 
 
 def replay(batch: Batch, codec, replays: list[dict]) -> None:

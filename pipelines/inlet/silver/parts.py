@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 PLACE = ["source", "unit_id", "unit_offset", "unit_length", "part_key"]  # a note stands beside a part
 MISSING = "part_missing"
+NEWEST = f"row_number() over (partition by {', '.join(PLACE)} order by batch_id desc, is_settled desc)"
+WAITS = f"qualify {NEWEST} = 1 and not is_settled"
 PARTS = [c.name for c in change.WAITING if c.name not in ("batch_id", "decoded_at")]
 
 
@@ -36,9 +38,8 @@ def waiting(project: Project) -> list[dict]:
     undecoded = lake.lacking(lakehouse, table, "silver.batches", ["batch_id", "source"])
     places = [f"(batch_id = {row['batch_id']} and source = {plain_literal(row['source'])})" for row in undecoded]
     of_whole = f"where not ({' or '.join(places) or 'false'})"
-    newest = f"row_number() over (partition by {', '.join(PLACE)} order by batch_id desc, is_settled desc) = 1"
     columns = [*PLACE, "note", "change_seq", "is_settled", "batch_id"]
-    return lake.peek(lakehouse, table, columns, f"{of_whole} qualify {newest} and not is_settled")
+    return lake.peek(lakehouse, table, columns, f"{of_whole} {WAITS}")
 
 
 def returning(project: Project) -> set[tuple]:
@@ -147,9 +148,8 @@ def join_new(batch: Batch, codec, sources: list[str], fresh: "DataFrame") -> Non
 
 def _waiting_before(batch: Batch, sources: list[str]):
     """The rows of silver.waiting that waited when this batch began."""
-    order = f"over (partition by {', '.join(PLACE)} order by batch_id desc, is_settled desc)"
     return batch.spark.sql(
-        f"select * from (select *, row_number() {order} as nth from silver.waiting "
+        f"select * from (select *, {NEWEST} as nth from silver.waiting "
         f"where {among(sources)} and batch_id < {batch.batch_id}) where nth = 1 and not is_settled"
     )
 

@@ -19,7 +19,7 @@ from inlet.lake import snapshots
 from inlet.silver import blocks, decoded, file_loads, full_loads, messages, parts, small_parts, verdicts
 from inlet.silver.batch import Batch, overlaps
 from inlet.source import Source
-from inlet.sql import plain_literal
+from inlet.sql import plain_among, plain_literal
 from inlet.table import Table
 from inlet.unit import PLANNED
 
@@ -39,25 +39,23 @@ def write(batch: Batch, files: Sequence[Reading]) -> set[str]:
         return set()
     loads, known = _loads(batch, plain), lookups.known(batch.project, batch.batch_id)
     try:
-        found = guard.in_child(lambda: {name: _decoded(batch, name, units, loads, known) for name in plain})
+        given = guard.in_child(lambda: {name: _decoded(batch, name, units, loads, known) for name in plain})
     except guard.Died as death:  # the way through Spark decodes each unit in a process of its own
         log.info("batch %d goes through Spark: %s", batch.batch_id, death)
         return set()
-    found = {name: rows for name, rows in found.items() if rows is not None and _is_new(batch, name, rows)}
-    settled = {name: _settled(batch, name, rows) for name, rows in found.items()}
-    found = {name: rows for name, rows in found.items() if settled[name] is not None}
-    landed, units = ([unit for unit in some if unit["source"] in found] for some in (landed, units))
+    new = {name: rows for name, rows in given.items() if rows is not None and _is_new(batch, name, rows)}
+    settled = {name: rows for name in new if (rows := _settled(batch, name, new[name])) is not None}
+    landed, units = ([unit for unit in some if unit["source"] in settled] for some in (landed, units))
     messages_, heads = ([unit for unit in units if ("topic" in unit) == is_message] for is_message in (True, False))
     batch.count_landed([*messages_, *landed])
-    verdicts.account(batch, landed, heads, [row for row in files if row["source"] in found])
-    decoded.add(batch, [row for rows in found.values() for row in rows])
-    for name in found:
-        small_parts.write(batch, settled[name] or [])
+    verdicts.account(batch, landed, heads, [row for row in files if row["source"] in settled])
+    decoded.add(batch, [row for name in settled for row in new[name]])
+    for name, rows in settled.items():
+        small_parts.write(batch, rows)
         parts.settle_known(batch, CODECS[batch.project.sources[name].codec], [name])
-    rows = [row for name in found for row in (*found[name], *(settled[name] or ()))]
-    _write_ends_of_loads(batch, messages_, rows, loads)
+    _write_ends_of_loads(batch, messages_, [row for name in settled for row in (*new[name], *settled[name])], loads)
     file_loads.of_files(batch, landed)
-    return set(found)
+    return set(settled)
 
 
 def _few(batch: Batch, files: Sequence[Reading]) -> tuple[list[dict], list[dict]]:
@@ -113,9 +111,9 @@ def _with_bytes(batch: Batch, heads: list[dict]) -> list[dict]:
     """Blocks as `blocks.rows_of` takes them."""
     if not heads:
         return []
-    units = ", ".join(plain_literal(head["unit_id"]) for head in heads)
+    units = plain_among("unit_id", (head["unit_id"] for head in heads))
     batches = ", ".join(str(number) for number in sorted({head["batch_id"] for head in heads}))
-    where = f"where batch_id in ({batches}) and unit_id in ({units})"
+    where = f"where batch_id in ({batches}) and {units}"
     rows = lake.peek(batch.project.lakehouse_path(), "bronze.blocks", ["unit_id", "bytes"], where)
     data = {row["unit_id"]: row["bytes"] for row in rows}
     return [

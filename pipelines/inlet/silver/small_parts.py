@@ -14,7 +14,7 @@ from inlet.bronze import guard
 from inlet.codecs.codec import offers
 from inlet.silver import decoded, parts
 from inlet.silver.batch import Batch
-from inlet.sql import plain_literal
+from inlet.sql import plain_among, plain_literal
 
 NUM_PARTS = 2_000  # of a batch, and of what waits, at most
 MOVED = {"waiting": False, "settled": True}  # result -> is_settled
@@ -67,13 +67,10 @@ def _settle(batch: Batch, codec, rows: list[dict]) -> list[dict]:
 
 def _waiting(batch: Batch, keys: set[tuple[str, str]]) -> list[dict] | None:
     """The parts of these keys that waited when this batch began; None where they are many."""
-    sources, names = (sorted({key[n] for key in keys}) for n in (0, 1))
-    among = " and ".join(
-        f"{column} in ({', '.join(map(plain_literal, some))})"
-        for column, some in (("source", sources), ("part_key", names))
+    of_keys = " and ".join(
+        plain_among(column, {key[n] for key in keys}) for n, column in enumerate(("source", "part_key"))
     )
-    newest = f"row_number() over (partition by {', '.join(parts.PLACE)} order by batch_id desc, is_settled desc) = 1"
-    where = f"where {among} and batch_id < {batch.batch_id} qualify {newest} and not is_settled limit {NUM_PARTS + 1}"
+    where = f"where {of_keys} and batch_id < {batch.batch_id} {parts.WAITS} limit {NUM_PARTS + 1}"
     rows = lake.peek(batch.project.lakehouse_path(), "silver.waiting", parts.PARTS, where)
     return [row for row in rows if (row["source"], row["part_key"]) in keys] if len(rows) <= NUM_PARTS else None
 
@@ -95,8 +92,8 @@ def _are_new(batch: Batch, codec, rows: list[dict], written: list[dict]) -> bool
 def changes_at(batch: Batch, places: list[tuple[str, str]]) -> bool:
     """True if silver has a change at one of these places: source, change_seq."""
     for source in {source for source, _ in places}:
-        listed = ", ".join(sorted(plain_literal(seq) for name, seq in set(places) if name == source))
-        at = f"where source = {plain_literal(source)} and change_seq in ({listed}) limit 1"
+        of_source = plain_among("change_seq", (seq for name, seq in places if name == source))
+        at = f"where source = {plain_literal(source)} and {of_source} limit 1"
         if lake.peek(batch.project.lakehouse_path(), "silver.changes", ["change_seq"], at):
             return True
     return False

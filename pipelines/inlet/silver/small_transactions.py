@@ -8,11 +8,11 @@ import json
 import re
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from inlet import lake
-from inlet.sql import plain_literal
+from inlet.sql import plain_among, plain_literal
 from inlet.unit import OFFSET
 
 MAX_ROWS, MAX_NAMES = 100_000, 5_000  # that are looked at; ids, sources or files that a query may name
@@ -23,7 +23,15 @@ ID_OF_EVENT = r"""regexp_replace(detail, '^.*"transaction_id": ("([^"\\]|\\.)*")
 REJECTED = "change_seq is not null and kind <> 'conflicting_duplicate'"
 WAITS = """unit_length > 0 group by source, unit_id, unit_offset, change_seq
 having max(2 * batch_id + cast(is_settled as bigint)) % 2 = 0"""  # the last row of a part says whether it is settled
-EVENT = {"records", "transaction_id", "first_counter", "last_counter", "is_last", "first_change_seq", "last_change_seq"}
+MEMBERS = {
+    "records",
+    "transaction_id",
+    "first_counter",
+    "last_counter",
+    "is_last",
+    "first_change_seq",
+    "last_change_seq",
+}
 Id = tuple[str, str]  # source, transaction_id
 Places = dict[str, list[str]]  # of each source change_seqs, in order
 
@@ -52,15 +60,15 @@ def update(
     the kinds of control events that may be events of transactions; the sources whose codecs tell a transaction's first
     event; the ids to look at, if not all. Out: False where there is too much to look at; then nothing was written."""
     try:
-        found = _events(lakehouse, own, own, kinds) if ids is None else _of_batch(lakehouse, own, ids, kinds)
-        runs = [_run(*place, events, tell_first) for place, events in found.items()]
+        given = _events(lakehouse, own, own, kinds) if ids is None else _of_batch(lakehouse, own, ids, kinds)
+        runs = [_run(*id_, events, tell_first) for id_, events in given.items()]
         runs = _without_lacking(lakehouse, runs)
         open_ids = {_id(row) for row, _ in runs if row["state"] not in ("complete", None)}
         open_ids |= _touched(lakehouse, tell_first, batch_id)
         runs = [run for run in runs if _id(run[0]) not in open_ids]
         if open_ids:
             runs += _without_lacking(lakehouse, _looked_up(lakehouse, open_ids, kinds, tell_first))
-        then = {_key(row): row for row in _of_ids(lakehouse, TABLE, ROW, open_ids)}
+        then = {_key(row): row for row in _stored(lakehouse, open_ids)}
     except TooMany:
         return False
     now = {_key(row): row for row, _ in runs if row["num_changes"]}
@@ -109,8 +117,8 @@ def _run(source: str, transaction_id: str, events: Sequence[Event], tell_first: 
 def _of_batch(lakehouse: str, own: str, ids: set[Id], kinds: Sequence[str]) -> dict[Id, list[Event]]:
     """The events of these ids that a batch brought."""
     changes, others = _selected(ids)
-    found = _events(lakehouse, f"{own} and {changes}", f"{own} and {others}", kinds) if ids else {}
-    return {place: events for place, events in found.items() if place in ids}
+    given = _events(lakehouse, f"{own} and {changes}", f"{own} and {others}", kinds) if ids else {}
+    return {id_: events for id_, events in given.items() if id_ in ids}
 
 
 def _selected(ids: set[Id]) -> tuple[str, str]:
@@ -122,16 +130,16 @@ def _selected(ids: set[Id]) -> tuple[str, str]:
 
 
 def _looked_up(lakehouse: str, ids: set[Id], kinds: Sequence[str], tell_first: Iterable[str]) -> list:
-    """The transactions of these ids, by all that silver has of them: each change with counter 1, and each behind a last
+    """The transactions of these ids, by all that silver has of them: each change with counter 1, and each after a last
     event, begins another one."""
     changes, others = _selected(ids)
     runs = []
-    for place, events in _events(lakehouse, changes, others, kinds).items():
-        if place not in ids:
+    for id_, events in _events(lakehouse, changes, others, kinds).items():
+        if id_ not in ids:
             continue
         begins = [n for n, e in enumerate(events) if n == 0 or e.first_counter == 1 or events[n - 1].is_last]
         ends = [*begins[1:], len(events)]
-        runs += [_run(*place, events[begin:end], tell_first) for begin, end in zip(begins, ends, strict=True)]
+        runs += [_run(*id_, events[begin:end], tell_first) for begin, end in zip(begins, ends, strict=True)]
     return runs
 
 
@@ -141,25 +149,25 @@ def _events(lakehouse: str, changes: str, others: str, kinds: Sequence[str]) -> 
     columns = ["source", "transaction_id", "change_seq", "transaction_event_counter", "transaction_last_event"]
     columns += ["source_schema", "source_table", "batch_id"]
     is_event = "transaction_id is not null and operation <> 'REFRESH'"
-    found: defaultdict[Id, list[Event]] = defaultdict(list)
+    of_id: defaultdict[Id, list[Event]] = defaultdict(list)
     for row in _few(lakehouse, "silver.changes", columns, f"{changes} and {is_event}"):
         source, id_, place, counter, is_last, schema, table, batch_id = row.values()
         name = None if schema is None or table is None else f"{schema}.{table}"
-        found[source, id_].append(Event(place, place, counter, counter, is_last, 1, name, batch_id))
+        of_id[source, id_].append(Event(place, place, counter, counter, is_last, 1, name, batch_id))
     if kinds:
         for place, event in _others(lakehouse, f"{others} and {_among('kind', kinds)}"):
-            found[place].append(event)
-    for place, events in found.items():
+            of_id[place].append(event)
+    for place, events in of_id.items():
         events.sort(key=lambda event: (event.first_change_seq, event.table is None, event.batch_id))
         if kinds:
-            found[place] = [
+            of_id[place] = [
                 e for n, e in enumerate(events) if n == 0 or e.first_change_seq != events[n - 1].first_change_seq
             ]
-    return found
+    return of_id
 
 
 def _others(lakehouse: str, selected: str) -> list[tuple[Id, Event]]:
-    """Records that are no changes, as of tables that nobody wants, but for those that were decoded again: as rejects,
+    """Records that are no changes, as of tables that are not wanted, but for those that were decoded again: as rejects,
     or with their file when it was read again from its beginning."""
     columns = ["source", "unit_id", "unit_offset", "detail", "batch_id"]
     rows = _few(lakehouse, "silver.control_events", columns, f"{selected} and detail like '%\"transaction_id\"%'")
@@ -176,15 +184,26 @@ def _others(lakehouse: str, selected: str) -> list[tuple[Id, Event]]:
     for row in _few(lakehouse, "bronze.files", ["source", "path", "batch_id"], again):
         place = row["source"], row["path"]
         read[place] = max(row["batch_id"], read.get(place, -1))
-    found = []
+    events = []
     for row in rows:
-        at, e = (row["source"], row["unit_id"], row["unit_offset"], row["batch_id"]), json.loads(row["detail"])
+        at = row["source"], row["unit_id"], row["unit_offset"], row["batch_id"]
         is_again = at in replayed or read.get((row["source"], _path(row)), -1) > row["batch_id"]
-        if not is_again and EVENT.issubset(e) and e["transaction_id"] is not None:
+        if not is_again and (e := event_of(row["detail"])):
             places, counters = (e["first_change_seq"], e["last_change_seq"]), (e["first_counter"], e["last_counter"])
             event = Event(*places, *counters, e["is_last"], e["records"], None, row["batch_id"])
-            found.append(((row["source"], e["transaction_id"]), event))
-    return found
+            events.append(((row["source"], e["transaction_id"]), event))
+    return events
+
+
+def event_of(detail: str) -> dict | None:
+    """What a control event's detail says of its transaction (results.event_detail). None where it says nothing of one,
+    or is another text, such as a message of the feed."""
+    try:
+        event = json.loads(detail)
+    except ValueError:
+        return None
+    is_event = isinstance(event, dict) and MEMBERS.issubset(event) and event["transaction_id"] is not None
+    return event if is_event else None
 
 
 def _path(row: dict) -> str | None:
@@ -214,7 +233,7 @@ def _without_lacking(lakehouse: str, runs: list[tuple[dict, bool]]) -> list[tupl
     return runs
 
 
-def _touched(lakehouse: str, tell_first: Iterable[str], batch_id: int) -> set[Id]:
+def _touched(lakehouse: str, tell_first: Collection[str], batch_id: int) -> set[Id]:
     """Transactions that are doubtful by a record that this batch rejects, or lets wait, or no longer are by one that it
     resolves. Or may be: they are looked up."""
     if not tell_first:
@@ -248,11 +267,9 @@ def _has_within(places: Places, row: dict) -> bool:
     return nth < len(of_source) and of_source[nth] <= row["last_change_seq"]
 
 
-def _of_ids(lakehouse: str, table: str, columns: Sequence[str], ids: set[Id]) -> list[dict]:
-    """Rows of a table that are of these ids."""
-    sources, names = ({id_[n] for id_ in ids} for n in (0, 1))
-    listed = f"{_among('source', sources)} and {_among('transaction_id', names)}"
-    return [row for row in _few(lakehouse, table, list(columns), listed) if _id(row) in ids] if ids else []
+def _stored(lakehouse: str, ids: set[Id]) -> list[dict]:
+    """Rows of silver.transactions that are of these ids."""
+    return [row for row in _few(lakehouse, TABLE, list(ROW), _selected(ids)[0]) if _id(row) in ids] if ids else []
 
 
 def _few(lakehouse: str, table: str, columns: list[str], selected: str) -> list[dict]:
@@ -263,12 +280,11 @@ def _few(lakehouse: str, table: str, columns: list[str], selected: str) -> list[
     return rows
 
 
-def _among(column: str, names: Iterable[str]) -> str:
+def _among(column: str, names: Collection[str]) -> str:
     """SQL: is the column one of these? Raises: TooMany."""
-    listed = sorted(map(plain_literal, names))
-    if len(listed) > MAX_NAMES:
+    if len(names) > MAX_NAMES:
         raise TooMany
-    return f"{column} in ({', '.join(listed)})" if listed else "false"
+    return plain_among(column, names)
 
 
 def _id(row: dict) -> Id:

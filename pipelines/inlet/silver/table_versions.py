@@ -69,12 +69,12 @@ def seen(project: Project) -> list[dict]:
     return in_order(found)
 
 
-def in_order(found: list[dict]) -> list[dict]:
+def in_order(definitions: list[dict]) -> list[dict]:
     """Definitions by source, table and place. A list that has a number is there once, from the least of its places on;
     where no place is known, it follows the list of its table with the number before.
     """
     lists: dict[tuple, dict] = {}
-    for row in sorted(found, key=lambda row: (row["change_seq"] == "", row["change_seq"])):
+    for row in sorted(definitions, key=lambda row: (row["change_seq"] == "", row["change_seq"])):
         lists.setdefault(_content(row), row)
     places: dict[tuple, str] = {}
     keyed = []

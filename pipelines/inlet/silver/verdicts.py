@@ -13,7 +13,7 @@ from inlet.bronze.blocks import stored
 from inlet.codecs.results import ABANDONED, STANDS, Decoded
 from inlet.errors import AccountingError
 from inlet.silver.batch import Batch
-from inlet.sql import plain_literal
+from inlet.sql import plain_among
 
 GIVEN_UP = ABANDONED  # kind of a control event: its writer gave up this range, and wrote it again where it was needed
 
@@ -30,8 +30,8 @@ def judged_units(batch: Batch, landed: list[dict], files: Sequence[dict]) -> lis
         return landed
     units, earlier = list(landed), sorted({landed_by for *_, landed_by in ranges} - {batch.batch_id})
     if earlier:
-        sources = ", ".join(map(plain_literal, sorted({source for source, _ in judged})))
-        where = f"batch_id in ({', '.join(map(str, earlier))}) and source in ({sources})"
+        of_sources = plain_among("source", (source for source, _ in judged))
+        where = f"batch_id in ({', '.join(map(str, earlier))}) and {of_sources}"
         units += [unit | {"load_id": None} for unit in stored(batch.project, where)]
     found = []
     for unit in units:
@@ -68,7 +68,7 @@ def rejected_units(batch: Batch, replays: list[dict]) -> list[dict]:
     ranges = rejected_ranges(replays)
     if not ranges:
         return []
-    units = stored(batch.project, f"unit_id in ({', '.join(map(plain_literal, sorted(ranges)))})")
+    units = stored(batch.project, plain_among("unit_id", ranges))
     of_replay = {"load_id": None, "is_again": True}
     return [unit | of_replay | {"ranges": sorted(ranges[unit["unit_id"]])} for unit in units]
 

@@ -6,18 +6,17 @@ same way. An id is whole if each of its runs is a complete transaction and they 
 no counters at all. All other ids are left to transactions.py, which defines what a transaction is.
 """
 
-import json
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from inlet import change, lake
-from inlet.sql import plain_literal
+from inlet.silver.small_transactions import TABLE, event_of
+from inlet.sql import plain_among, plain_literal
 
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-TABLE = "silver.transactions"
 MAX_RUNS = 1_000_000  # that are held at once, of 800 bytes each at the most
 MAX_OTHERS = MAX_LEFT = 100_000  # ids that other events may be of; ids that are not whole
 LEN_BATCH = 1 << 16  # changes that are looked at together
@@ -49,16 +48,17 @@ def append(
     the batch; the kinds of control events that may be events of transactions; the sources whose codecs tell a
     transaction's first event. Out: all other ids; None where there are too many to hold, then nothing was written."""
     events = f"where {own} and transaction_id is not null and operation <> 'REFRESH'"
-    names, found, num_runs = dict[str, int](), list[Runs](), 0
+    names, pieces, num_runs = dict[str, int](), list[Runs](), 0
     for batch in lake.stream(lakehouse, "silver.changes", EVENT, events, LEN_BATCH):
-        found.append(joined(_events_of(batch, names)))
-        num_runs += len(found[-1].source)
+        if len(batch):
+            pieces.append(joined(_events_of(batch, names)))
+            num_runs += len(pieces[-1].source)
         if num_runs > MAX_RUNS:
             return None
-    others = [*_ids_of_others(lakehouse, own, kinds), *_ids_of_open(lakehouse, found)]
+    others = [*_ids_of_others(lakehouse, own, kinds), *_ids_around(lakehouse, pieces)]
     if len(others) > MAX_OTHERS:
         return None
-    whole, left = split(found, others, tell_first)
+    whole, left = split(pieces, others, tell_first)
     if len(left) > MAX_LEFT:
         return None
     if whole and len(whole.source):
@@ -109,7 +109,7 @@ def joined(runs: Runs) -> Runs:
 
 
 def split(
-    found: list[Runs], others: Collection[tuple[str, str]], tell_first: Collection[str]
+    pieces: list[Runs], others: Collection[tuple[str, str]], tell_first: Collection[str]
 ) -> tuple[Runs | None, "pa.Table"]:
     """Out: the runs that are whole transactions; the ids of all others, as an Arrow table. In: ids that other events
     may be of; the sources whose codecs tell a transaction's first event."""
@@ -119,9 +119,9 @@ def split(
 
     ids = pa.schema([("source", pa.large_string()), ("transaction_id", pa.large_string())])
     left = pa.table([list(column) for column in zip(*others)] or [[], []], ids)
-    if not found:
+    if not pieces:
         return None, left
-    runs = joined(_by_id(_together(found)))
+    runs = joined(_by_id(_together(pieces)))
     is_same, is_counted = _is_same(runs), runs.first_counter >= 0
     tells = pc.is_in(runs.source, pa.array(sorted(tell_first), pa.large_string())).to_numpy(zero_copy_only=False)
     is_whole = np.where(is_counted, (runs.first_counter == 1) & runs.is_last, ~tells)
@@ -169,13 +169,13 @@ def _is_less(before: "pa.Array", after: "pa.Array") -> "np.ndarray":
     return pc.less(before, after).to_numpy(zero_copy_only=False)
 
 
-def _together(found: list[Runs]) -> Runs:
+def _together(pieces: list[Runs]) -> Runs:
     import numpy as np
     import pyarrow as pa
 
-    starts = np.cumsum([0, *(len(runs.source) for runs in found)])
-    tables = [runs.tables + np.array([start, 0]) for runs, start in zip(found, starts, strict=False)]
-    texts, numbers = ([[runs[n] for runs in found] for n in some] for some in (range(4), range(4, 8)))
+    starts = np.cumsum([0, *(len(runs.source) for runs in pieces)])
+    tables = [runs.tables + np.array([start, 0]) for runs, start in zip(pieces, starts, strict=False)]
+    texts, numbers = ([[runs[n] for runs in pieces] for n in some] for some in (range(4), range(4, 8)))
     return Runs(*[*map(pa.concat_arrays, texts), *map(np.concatenate, numbers), np.concatenate(tables)])
 
 
@@ -232,28 +232,22 @@ def _rows(runs: Runs, names: Collection[str], batch_id: int) -> "pa.Table":
 def _ids_of_others(lakehouse: str, own: str, kinds: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Ids of transactions that have events in the batch which are no changes."""
     if kinds:
-        listed = ", ".join(map(plain_literal, kinds))
-        of_batch = f"where {own} and kind in ({listed}) and detail like '%\"transaction_id\"%' limit {MAX_OTHERS + 1}"
+        is_event = f"{plain_among('kind', kinds)} and detail like '%\"transaction_id\"%'"
+        of_batch = f"where {own} and {is_event} limit {MAX_OTHERS + 1}"
         for row in lake.peek(lakehouse, "silver.control_events", ["source", "detail"], of_batch):
-            if (id_ := json.loads(row["detail"]).get("transaction_id")) is not None:
-                yield row["source"], id_
+            if event := event_of(row["detail"]):
+                yield row["source"], event["transaction_id"]
 
 
-def _ids_of_open(lakehouse: str, found: list[Runs]) -> Iterator[tuple[str, str]]:
+def _ids_around(lakehouse: str, pieces: list[Runs]) -> Iterator[tuple[str, str]]:
     """Ids of transactions that changes of a batch may lie within."""
     import pyarrow.compute as pc
 
-    low, high = (
-        [pc.min_max(column)[which].as_py() for column in columns]
-        for which, columns in (
-            ("min", [runs.first_change_seq for runs in found if len(runs.source)]),
-            ("max", [runs.last_change_seq for runs in found if len(runs.source)]),
-        )
-    )
-    if low:
-        span = f"first_change_seq <= {plain_literal(max(high))} and last_change_seq >= {plain_literal(min(low))}"
-        sources = {name for runs in found for name in pc.unique(runs.source).to_pylist()}
-        listed = f"source in ({', '.join(sorted(map(plain_literal, sources)))})"
-        of_sources = f"where {listed} and {span} limit {MAX_OTHERS + 1}"
+    if pieces:
+        low = min(pc.min(runs.first_change_seq).as_py() for runs in pieces)
+        high = max(pc.max(runs.last_change_seq).as_py() for runs in pieces)
+        sources = {name for runs in pieces for name in pc.unique(runs.source).to_pylist()}
+        span = f"first_change_seq <= {plain_literal(high)} and last_change_seq >= {plain_literal(low)}"
+        of_sources = f"where {plain_among('source', sources)} and {span} limit {MAX_OTHERS + 1}"
         for row in lake.peek(lakehouse, TABLE, ["source", "transaction_id"], of_sources):
             yield row["source"], row["transaction_id"]
