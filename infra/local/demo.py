@@ -33,7 +33,7 @@ def main() -> int:
 
     _title(
         "The feeds: a web shop (Qlik messages, and a change table), three depots (Linkexpress extracts and usage "
-        "journals) and a carrier (GoldenGate trail). About five minutes on two cores."
+        "journals) and a carrier (GoldenGate trail). About three minutes on two cores."
     )
     with log.step("feed", seed=SEED) as figures:
         feed = write_feed(FEED, seed=SEED, scale=1.0)
