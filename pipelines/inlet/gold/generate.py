@@ -217,10 +217,7 @@ def models(table: Table) -> dict[str, tuple]:
                 f"One row per source, key and version of {a_row}: past and current. As of a change_seq is a filter "
                 "on it.",
                 [source, *own, from_, to, *times, *quality, *lineage],
-                [
-                    {"periods_do_not_overlap": {"arguments": {"key": key} | renamed}},
-                    {"periods_are_not_empty": {"arguments": renamed}} if renamed else "periods_are_not_empty",
-                ],
+                [{"one_version_at_a_time": {"arguments": {"key": key} | renamed}}],
             ),
             f"{table.name}__anomalies": (
                 "view",
@@ -246,23 +243,14 @@ def _read_as(table: Table, version: Table) -> list[dict]:
 
 
 def _model(table: Table, name: str, description: str, columns: list, tests: list) -> dict:
-    key = (
-        {table.our("source"), *table.gold_key}
-        if not name.endswith(("__before_after", "__anomalies"))
-        else {"source", "change_seq"}
-    )
-    odd = sorted(n for n in key if not PLAIN.fullmatch(n))  # dbt's own test does not quote names
     model = {
         "name": name,
         "description": _as_is(description),
         "columns": [
-            {"name": _as_is(n), "data_type": _as_is(t)}
-            | ({"description": _as_is(d)} if d else {})
-            | ({"data_tests": ["not_null"]} if n in key and n not in odd else {})
+            {"name": _as_is(n), "data_type": _as_is(t)} | ({"description": _as_is(d)} if d else {})
             for n, t, d in columns
         ],
     }
-    tests = tests + [{"never_null": {"arguments": {"columns": odd}}}] if odd else tests
     if name.endswith("__before_after"):  # the contract, where the macros find it
         model["config"] = {
             "meta": {
