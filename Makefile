@@ -4,10 +4,16 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+# what `make test` asks: TESTS=all, every test with all its rounds; TESTS=gate, these and the short proofs of .ci/run
+TESTS       ?= loop
+PYTEST_loop := $(PYTEST) -m "smoke or not (spark or slow)"
+PYTEST_all  := INLET_ALL_ROUNDS=1 $(PYTEST) -m "not proof"
+PYTEST_gate := INLET_ALL_ROUNDS=1 INLET_STREAMS=800 INLET_PROOF=1 INLET_FUZZ_SECONDS=15 INLET_KILLS=4 INLET_KAFKA_KILLS=1 \
+               $(PYTEST) -m "gate or not proof"
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-kafka test test-rest test-all lint bench gate proof soak notebooks docs clean
+.PHONY: help demo demo-kafka test test-all lint bench proof soak notebooks docs clean
 
 help:                   ## these targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
@@ -19,12 +25,10 @@ demo-kafka: $(READY)    ## the shop of the demo over a Kafka broker, followed in
 	@$(BIN)/python -m infra.local.demo_kafka
 
 test: $(READY)          ## the six-minute loop: the core, and with Spark each step, guarantee and family of codecs once
-	@$(PYTEST) -m "smoke or not (spark or slow)"
+	@$(PYTEST_$(TESTS))
 
-test-rest: $(READY)     ## what `make test` leaves out, and all rounds of what it samples
-	@INLET_ALL_ROUNDS=1 $(PYTEST) -m "rounds or (spark or slow) and not smoke"
-
-test-all: test test-rest  ## every test but for `make proof` (the core alone, without Java: .venv/bin/pytest -m "not spark")
+test-all: $(READY)      ## every test but for `make proof` (the core alone, without Java: .venv/bin/pytest -m "not spark")
+	@$(PYTEST_all)
 
 lint: $(READY)          ## ruff and mypy: format, errors, bugs, imports, old syntax, types; the width of the macros
 	@$(BIN)/python -m ruff format --check -q pipelines infra tests notebooks/*.py
@@ -34,9 +38,6 @@ lint: $(READY)          ## ruff and mypy: format, errors, bugs, imports, old syn
 
 bench: $(READY)         ## ratios measured in one run, written to docs/performance.md
 	@$(BIN)/python -m tests.bench
-
-gate: $(READY)          ## the short proof of .ci/run: some kills, PostgreSQL as judge, a minute of fuzzing
-	@INLET_PROOF=1 INLET_FUZZ_SECONDS=$${INLET_FUZZ_SECONDS:-15} INLET_KILLS=$${INLET_KILLS:-4} INLET_KAFKA_KILLS=$${INLET_KAFKA_KILLS:-1} $(PYTEST) -m gate
 
 proof: $(READY)         ## tests that take minutes: PostgreSQL as judge, crashes between any two steps, kill -9 while others read
 	@INLET_PROOF=1 $(PYTEST) -m proof
