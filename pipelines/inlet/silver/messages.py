@@ -79,26 +79,29 @@ def _write_fast(batch: Batch, codec, messages: "DataFrame", sources: list, num_m
 
     The walk runs before anything is asked of the messages: as if none brought something for others, was a row of a full
     load, or a repeat. What it leaves and what is stored then show whether that is so (docs/adr/0037)."""
-    names, left = [source.name for source in sources], messages
-    batch.append(_walked(batch, codec, messages, sources, []), "silver.changes")
+    names = [source.name for source in sources]
+    changes = _walked(batch, codec, messages, sources, [])
+    batch.append(changes, "silver.changes")
     loads = _loads(batch, codec, messages, sources, {})
     few = _decode_few(batch, codec, sources, num_messages, loads)
-    again = messages
+    left = again = messages
     if few is None:
         left = _left(batch, messages, names).persist()
         has_brought = _keep_brought(batch, sources, left)
+        if seen := full_loads.find(batch, codec, left, sources) if codec.LOADS else {}:
+            loads = _loads(batch, codec, messages, sources, seen)
         again = messages if has_brought else left
         if has_brought:
             remove_changes(batch, names)
-        if seen := full_loads.find(batch, codec, left, sources) if codec.LOADS else {}:
-            loads = _loads(batch, codec, messages, sources, seen)
         if has_brought or seen:
             batch.append(_walked(batch, codec, again, sources, loads), "silver.changes")
+            walked = _walked(batch, codec, messages, sources, loads)  # `left` changes with what is stored
+            changes = walked if has_brought else changes.unionByName(walked.where("operation = 'REFRESH'"))
             few = _decode_few(batch, codec, sources, num_messages, loads)
     judged = None
     if offers(codec, "IDENTITY") or has_repeats(batch, names, num_messages):
         remove_changes(batch, names)
-        judged = write_changes(batch, _walked(batch, codec, messages, sources, loads), True, codec)
+        judged = write_changes(batch, changes, True, codec)
     if few is None:
         _write_exact(batch, codec, _left(batch, again, names, judged), sources, loads)
     elif few:
