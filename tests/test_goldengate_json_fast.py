@@ -331,22 +331,3 @@ def test_both_paths_say_the_same_in_spark(spark):
         at = expected["change_timestamp"].replace(tzinfo=None)
         row = found[one["unit_id"]]
         assert typed(row) == typed({name: expected.get(name) for name in row} | {"change_timestamp": at})
-
-
-def test_a_mark_is_the_place_of_a_change_of_the_walk(spark):
-    """Of every case, each a source with its own options, and of positions in every form."""
-    shifts = [(source_of(sequence_shift=shift), {TABLE.table: TABLE}) for shift in (0, 1, -1)]
-    positions = [of_position(f'"{text}"') for text in POSITIONS]
-    cases = [test_cases.load(path) for path in PATHS]
-    of_cases = [list(map(test_cases._message, case["messages"])) for case in cases]
-    feeds = [*((case["source"], case["tables"]) for case in cases), *shifts]
-    sources, given, places = [], [], {}
-    for k, ((source, tables), own) in enumerate(zip(feeds, [*of_cases, *[positions] * len(shifts)])):
-        sources.append(source.model_copy(update={"name": f"feed_{k}"}))
-        own = [one | {"source": f"feed_{k}", "unit_id": f"{k}/{n}"} for n, one in enumerate(own)]
-        places |= {unit: row["change_seq"] for unit, row in walked(own, sources[-1], tables).items()}
-        given += own
-    rows = fast.marked(frame(spark, given), sources).select("unit_id", "seq", "mark").collect()
-    assert all(row.mark == row.seq for row in rows) and len(rows) == len(given)
-    marks = {row.unit_id: row.mark for row in rows if row.mark and row.unit_id in places}
-    assert marks == {unit: places[unit] for unit in marks} and len(marks) > 0.9 * len(places) > 40

@@ -788,21 +788,6 @@ def test_both_paths_say_the_same_of_broken_messages(spark):
     assert_paths_agree(spark, broken(random_messages(300, 3), 2), SOURCE, TABLES)
 
 
-def test_the_survey_tells_whether_a_change_is_there_twice(spark):
-    messages = random_messages(60, 4, odd=0)
-    asked = [f"{sql} as {name}" for name, sql in json_fast.survey_sql().items()]
-    once = json_fast.marked(frame(spark, messages), [SOURCE]).selectExpr(*asked).collect()[0]
-    assert once.num_records == once.num_distinct_seq == 60
-    twice = (
-        json_fast.marked(frame(spark, messages + [messages[5] | {"offset": 99, "unit_id": "again"}]), [SOURCE])
-        .selectExpr(*asked)
-        .collect()[0]
-    )
-    assert (
-        twice.num_distinct_seq == 60 + (b'"operation":"REFRESH"' in messages[5]["value"]) and len(twice.min_seq) == 35
-    )
-
-
 def test_a_batch_that_is_too_large_for_one_column_is_walked_in_pieces(monkeypatch):
     messages = random_messages(50, 12)
     loads = loads_of(messages, SOURCE, TABLES)

@@ -52,7 +52,7 @@ def compare(
     """
     num = 20_000 if is_quick else 400_000
     [source] = project.sources.values()
-    whole = min(into_silver(spark, project, folder, first, num, write) for first in (0, num))
+    whole = min(into_silver(spark, project, folder, first, num, write) for first in (0, num, 2 * num))
     messages = spark.table("bronze.messages").where(f"source = '{source.name}' and `offset` < {num}")
     size = messages.agg({"size_bytes": "avg"}).first()[0]
 

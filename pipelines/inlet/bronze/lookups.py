@@ -6,7 +6,7 @@ message needs, and are handed what was found.
 `schemas/{name}.avsc` or `https://registry:8081/schemas/ids/{name}`. A name that is not there is kept as null, and its
 messages are rejected; each run asks again, and decodes them again once it is there. Files that bring what their
 messages name (Avro containers) need no address, and neither do messages that bring it for others (Qlik's metadata
-messages): what they bring is kept here, too, when silver has surveyed their batch.
+messages): what they bring is kept here, too, when silver reads their batch.
 """
 
 import base64
@@ -112,18 +112,19 @@ def land(project: Project, batch_id: int, files: list[dict], messages) -> None:
     _keep(project, batch_id, before, rows, f"inlet-{'bronze' if files else 'replay'}-lookups")
 
 
-def keep_brought(project: Project, batch_id: int, sources: list[Source], messages) -> None:
+def keep_brought(project: Project, batch_id: int, sources: list[Source], messages) -> bool:
     """Keep what messages bring for others; doing it again changes nothing. In: sources of one codec; messages, a
-    DataFrame of bronze.messages.
+    DataFrame of bronze.messages. Out: whether any of it was not known.
     """
     rows: dict[tuple[str, str], tuple] = {}
     for source, name, value, unit_id in _brought(CODECS[sources[0].codec], sources, messages):
         rows.setdefault((source, name), (value, unit_id))
-    _keep(project, batch_id, known(project), rows)
+    return _keep(project, batch_id, known(project), rows)
 
 
-def _keep(project: Project, batch_id: int, before: dict, rows: dict[tuple[str, str], tuple], app_id="") -> None:
-    """Append what is not known before. In: what is known; by source and name (what was found, where)."""
+def _keep(project: Project, batch_id: int, before: dict, rows: dict[tuple[str, str], tuple], app_id="") -> bool:
+    """Append what is not known before. In: what is known; by source and name (what was found, where). Out: whether
+    there is any."""
     of_batch = {"batch_id": batch_id, "landed_at": datetime.now(UTC)}
     new = [
         {"source": source, "name": name, "value": value, "origin": origin} | of_batch
@@ -132,6 +133,7 @@ def _keep(project: Project, batch_id: int, before: dict, rows: dict[tuple[str, s
     ]
     if new:
         lake.add_rows(project.lakehouse_path(), "bronze.lookups", new, app_id=app_id, version=batch_id)
+    return bool(new)
 
 
 def _brought(codec, sources: list[Source], messages) -> list[tuple]:

@@ -421,20 +421,15 @@ class FastMessages(Protocol):
     the same.
     """
 
-    def marked(self, messages, sources: list[Source]):
-        """Messages with `seq`, the change_seq that the text tells cheaply, and `mark`, what tells a change from any
-        other; null where unknown.
-        """
-
-    def survey_sql(self) -> dict[str, str]:
-        """Aggregates over marked messages: num_records, num_distinct_seq, min_seq, max_seq, may_have_refresh."""
-
     def fast(self, messages, sources: list[Source], tables: dict[str, Table], loads: list[dict]):
         """A DataFrame of changes, columns of silver.changes but for batch_id and decoded_at."""
 
 
 class FastLoads(FastMessages, Protocol):
     """The same, of a codec with LOADS."""
+
+    def with_seq(self, messages):
+        """Messages with `seq`, the change_seq that the text gives cheaply; null where it is unknown."""
 
     def find_loads(self, messages, sources: list[Source], tables: dict[str, Table], refresh_row) -> dict:
         """(source, SCHEMA.TABLE) -> [(first, last, topic)]: times of full-load messages of a topic, as

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 MAX_PRUNED = 20
+MAX_COUNTED = 2_000_000  # changes whose places are counted without Spark, in 250 bytes each
 IN_TRANSACTION = (  # SQL: what a change says of its transaction, in words
     "concat(coalesce(concat('transaction ', transaction_id), 'no transaction'), "
     "coalesce(concat(', event ', transaction_event_counter), ''), if(transaction_last_event, ', its last', ''))"
@@ -195,11 +196,10 @@ def among(sources: list[str]) -> str:
 
 
 class Judged(NamedTuple):
-    """Changes with their verdict, as a persisted DataFrame; how many were known."""
+    """Changes with their verdict, as a persisted DataFrame."""
 
     rows: "DataFrame"
     has_conflicts: bool
-    num_known: int
 
 
 def write_changes(batch: Batch, changes: "DataFrame", may_repeat: bool, codec=None):
@@ -230,8 +230,7 @@ def write_changes(batch: Batch, changes: "DataFrame", may_repeat: bool, codec=No
             account.num_repeats += row["count(1)"]
             account.bytes_repeated += row["sum(unit_length)"]
             account.repeats[row["place"]] += row["count(1)"]
-    num_known = sum(row["count(1)"] for row in found if row["verdict"] != "new")
-    return Judged(judged, any(row["verdict"] == "conflict" for row in found), num_known)
+    return Judged(judged, any(row["verdict"] == "conflict" for row in found))
 
 
 def reject_conflicts(batch: Batch, judged: Judged, raw: Callable) -> None:
@@ -281,6 +280,39 @@ def overlaps(batch: Batch, spans: dict[str, tuple[str, str]]) -> bool:
     ]
     others = f"where batch_id <> {batch.batch_id} and ({' or '.join(overlapping)}) limit 1"
     return bool(spans) and bool(lake.peek(batch.project.lakehouse_path(), "silver.batches", ["batch_id"], others))
+
+
+def has_repeats(batch: Batch, sources: list[str], num: int) -> bool:
+    """True if a change that this batch has stored of these sources is at a place which another one has, of this batch
+    or another. In: how many changes these are at most."""
+    columns = ["source", "count(*) as n", "count(distinct change_seq) as num_places"]
+    columns += ["min(change_seq) as low", "max(change_seq) as high"]
+    if num <= MAX_COUNTED:
+        own = f"where {batch.stored_of(sources)} group by source"
+        rows = lake.peek(batch.project.lakehouse_path(), "silver.changes", columns, own)
+    else:
+        own = f"where batch_id = {batch.batch_id} and {among(sources)} group by source"
+        asked = batch.spark.sql(f"select {', '.join(columns)} from silver.changes {own}")
+        rows = [row.asDict() for row in asked.collect()]
+    if any(row["num_places"] < row["n"] for row in rows):
+        return True
+    spans = {row["source"]: (row["low"], row["high"]) for row in rows}
+    if not overlaps(batch, spans):
+        return False
+    low, high = min(low for low, _ in spans.values()), max(high for _, high in spans.values())
+    own, known = (
+        f"select source, change_seq from silver.changes where {among(sources)} and batch_id {is_own} {batch.batch_id}"
+        for is_own in ("=", "<>")
+    )
+    between = f"change_seq between {literal(low)} and {literal(high)}"
+    met = f"select 1 from ({own}) left semi join ({known} and {between}) using (source, change_seq) limit 1"
+    return not batch.spark.sql(met).isEmpty()
+
+
+def remove_changes(batch: Batch, sources: list[str]) -> None:
+    """Remove what this batch has stored of the changes of these sources, which are to be written again. Until the
+    ledger has the batch its changes are visible to nobody."""
+    batch.spark.sql(f"delete from silver.changes where batch_id = {batch.batch_id} and {among(sources)}")
 
 
 def _sent_elsewhere(batch: Batch, judged, identity: str):

@@ -75,15 +75,18 @@ def of_files(batch: Batch, units: list[dict]) -> None:
     )
 
 
-def in_messages(
-    batch: Batch, codec, messages: "DataFrame", sources: list, tables: dict, loading: set[str]
-) -> list[dict]:
-    """The full loads of messages known after this batch; new ones and later ends are kept as control events."""
-    known = known_loads(batch.project, batch.batch_id)
+def find(batch: Batch, codec, messages: "DataFrame", sources: list) -> dict[tuple[str, str], list[tuple]]:
+    """Spans of full-load messages by source and table, as `LOADS.assign_loads` wants them. In: messages of sources."""
     is_exact = batch.is_apart or not codec.FAST
-    find = partial(_find_loads, codec.OPTIONS) if is_exact else codec.FAST.find_loads
-    find = partial(find, refresh_row=_refresh_row(batch, codec))
-    seen = find(messages, [source for source in sources if source.name in loading], tables) if loading else {}
+    find_loads = partial(_find_loads, codec.OPTIONS) if is_exact else codec.FAST.find_loads
+    tables = by_name(batch.project.tables.values())
+    return find_loads(messages, sources, tables, refresh_row=_refresh_row(batch, codec))
+
+
+def in_messages(batch: Batch, codec, messages: "DataFrame", sources: list, seen: dict) -> list[dict]:
+    """The full loads of messages known after this batch; new ones and later ends are kept as control events. In: all
+    messages; what `find` gives of them."""
+    known = known_loads(batch.project, batch.batch_id)
 
     def assigned(changes_after: dict[tuple[str, str], str]) -> list[dict]:
         loads = []
@@ -189,12 +192,12 @@ def known_loads(project: Project, but_batch: int = -1) -> list[dict]:
     return list(known.values())
 
 
-def of_messages(batch: Batch, codec, sources: list, loads: list[dict], least: dict[str, str]) -> None:
+def of_messages(batch: Batch, codec, sources: list, loads: list[dict]) -> None:
     """Write the ends of loads that changes of this batch tell, and which of these changes a load hides. In: the loads
-    known after it; of a source a change_seq before which the batch has no change, where one is known.
+    known after it.
     """
     known = known_loads(batch.project, batch.batch_id)
-    append(batch, *load_order.hidden_changes(batch, codec, sources, loads, known, least))
+    append(batch, *load_order.hidden_changes(batch, codec, sources, loads, known))
     begun, ended = before(batch, BEGIN), before(batch, END)
     waiting = {_place(load): load for load in loads if _place(load) not in ended}
     if not waiting:

@@ -7,6 +7,7 @@ after changes that are newer than its rows. The feed's own order tells: what com
 
 from typing import TYPE_CHECKING
 
+from inlet import lake
 from inlet.bronze import load_times
 from inlet.silver.batch import Batch, among
 from inlet.sql import literal
@@ -35,7 +36,7 @@ def changes_after(codec, messages: "DataFrame", sources: list, loads: list[dict]
         rows, "source string, load_id string, topic string, first_at timestamp, low string, high string"
     )
     found = (
-        codec.FAST.marked(messages, sources)
+        codec.FAST.with_seq(messages)
         .join(spans.hint("broadcast"), ["source", "topic"])
         .where("timestamp >= first_at and seq between low and high")
         .groupBy("source", "load_id")
@@ -46,25 +47,25 @@ def changes_after(codec, messages: "DataFrame", sources: list, loads: list[dict]
 
 
 def hidden_changes(
-    batch: Batch, codec, sources: list, loads: list[dict], known: list[dict], least: dict[str, str]
+    batch: Batch, codec, sources: list, loads: list[dict], known: list[dict]
 ) -> tuple[list[tuple], str, dict]:
     """Changes that came after the first row of a load of their table and sort before it: the load's rows are older, and
     would win. They are those of this batch and, of loads that it has begun or that begin earlier than was known, those
-    of earlier batches. In: the loads known after the batch, and before it; of a source a change_seq before which the
-    batch has no change, where one is known. Out: (source, schema, table, load_id, least change_seq); the kind of the
-    control events that say so; by source and load_id what these tell.
+    of earlier batches. In: the loads known after the batch, and before it. Out: (source, schema, table, load_id, least
+    change_seq); the kind of the control events that say so; by source and load_id what these tell.
     """
     nothing: tuple[list[tuple], str, dict] = [], BEFORE, {}
     begun = {(load["source"], load["load_id"], load["first_at"]) for load in known}
     by_source = {source.name: source for source in sources}
     names = by_name(batch.project.tables.values())
+    least = _least(batch) if loads else {}
     spans, of_new = [], []
     for load in loads:
         low, high = codec.LOADS.window(load, by_source[load["source"]])
         is_new = (load["source"], load["load_id"], load["first_at"]) not in begun
         if is_new:
             of_new.append(f"source = {literal(load['source'])} and change_seq between '{low}' and '{high}'")
-        if is_new or least.get(load["source"], "") <= high:
+        if is_new or (load["source"] in least and least[load["source"]] <= high):
             spans += [
                 (load["source"], *name.split("."), load["table"], load["load_id"], load["first_at"], low, high)
                 for name in (names[load["table"]].names if load["table"] in names else [load["table"]])
@@ -97,3 +98,13 @@ def hidden_changes(
         BEFORE,
         {(row["source"], row["load_id"]): {"changes": row["count(unit_id)"]} for row in found},
     )
+
+
+def _least(batch: Batch) -> dict[str, str]:
+    """Source -> the least change_seq of its changes in the batch, but for rows of full loads."""
+    columns, own = (
+        ["source", "min(change_seq) as low"],
+        f"where {batch.stored} and operation <> 'REFRESH' group by source",
+    )
+    rows = lake.peek(batch.project.lakehouse_path(), "silver.changes", columns, own)
+    return {row["source"]: row["low"] for row in rows}

@@ -1,12 +1,13 @@
-"""Units of message formats in Spark: what the codec's fast path certainly reads right is written at once; every other
-message of the batch is found by its missing change and goes to the codec's exact path, whose answer is a change, a
-reject or a control event: without Spark where these are few. No message has a third way out.
+"""Units of message formats in Spark: what the codec's fast path certainly reads right is written at once, before
+anything else is asked of the messages; every other message of the batch is found by its missing change and goes to the
+codec's exact path, whose answer is a change, a reject or a control event: without Spark where these are few. No message
+has a third way out.
 """
 
 import json
 import logging
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from inlet import lake
 from inlet.bronze import guard, load_times, lookups
@@ -15,7 +16,16 @@ from inlet.codecs import CODECS
 from inlet.codecs.codec import offers
 from inlet.config import Project
 from inlet.silver import decoded, full_loads, parts, verdicts
-from inlet.silver.batch import Batch, Judged, among, overlaps, raw_of_units, reject_conflicts, write_changes
+from inlet.silver.batch import (
+    Batch,
+    Judged,
+    among,
+    has_repeats,
+    raw_of_units,
+    reject_conflicts,
+    remove_changes,
+    write_changes,
+)
 from inlet.source import Source
 from inlet.sql import literal
 from inlet.table import Table, by_name
@@ -24,15 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 log = logging.getLogger(__name__)
-NUM_FEW = 200  # messages, at most, that are decoded without Spark after the compiled walk; of those known, too
-AFTER_ALL = "~"  # after every change_seq
-UNSURVEYED = {
-    "num_records": "count(*)",
-    "num_distinct_seq": "0",
-    "min_seq": "cast(null as string)",
-    "max_seq": "cast(null as string)",
-    "may_have_refresh": "true",
-}
+NUM_FEW = 200  # messages, at most, that are decoded without Spark after the compiled walk
 
 
 def run(batch: Batch, sources: list[str]) -> None:
@@ -44,79 +46,144 @@ def run(batch: Batch, sources: list[str]) -> None:
 
 
 def _run_codec(batch: Batch, codec, sources: list) -> None:
-    own = f"batch_id = {batch.batch_id} and {among([s.name for s in sources])}"
-    landed = batch.spark.sql(f"select * from bronze.messages where {own}")
+    names = [source.name for source in sources]
+    num_messages = _count_landed(batch, names)
+    landed = batch.spark.sql(f"select * from bronze.messages where batch_id = {batch.batch_id} and {among(names)}")
     messages = load_times.with_times(batch.project, landed, sources)
-    tables = by_name(batch.project.tables.values())
-    survey = _survey(batch, codec, messages, sources)
-    if survey.bringing:
-        bringing = [batch.project.sources[name] for name in survey.bringing]
-        lookups.keep_brought(batch.project, batch.batch_id, bringing, messages)
-    loads = full_loads.in_messages(batch, codec, messages, sources, tables, survey.loading) if codec.LOADS else []
     if batch.is_apart or not codec.FAST:  # the compiled walk may be what died
+        _keep_brought(batch, sources, messages)
+        seen = full_loads.find(batch, codec, messages, sources) if codec.LOADS else {}
+        loads = _loads(batch, codec, messages, sources, seen)
         _write_exact(batch, codec, messages, sources, loads)
     else:
-        may_repeat = survey.has_twice or overlaps(batch, survey.spans)
-        _write_fast(batch, codec, messages, own, sources, tables, loads, may_repeat, survey.num_messages)
+        loads = _write_fast(batch, codec, messages, sources, num_messages)
     if codec.LOADS:
-        full_loads.of_messages(batch, codec, sources, loads, survey.least)
+        full_loads.of_messages(batch, codec, sources, loads)
 
 
-def _write_fast(
-    batch: Batch,
-    codec,
-    messages: "DataFrame",
-    own: str,
-    sources: list,
-    tables: dict,
-    loads: list,
-    may_repeat: bool,
-    num_messages: int,
-) -> None:
-    given = [lookups.known(batch.project, batch.batch_id)] if offers(codec, "brought") else []
-    judged = write_changes(batch, codec.FAST.fast(messages, sources, tables, loads, *given), may_repeat, codec)
-    of_batch = f"where {batch.stored_of(source.name for source in sources)}"
-    [stored] = lake.peek(batch.project.lakehouse_path(), "silver.changes", ["count(*) as n"], of_batch)
-    num_left = num_messages - stored["n"] - (judged.num_known if judged else 0)
-    is_few = num_left <= NUM_FEW and (judged is None or judged.num_known <= NUM_FEW)
-    if num_left > 0 and not (is_few and _write_few(batch, codec, sources, loads, judged)):
-        answered = batch.spark.sql(f"select unit_id from silver.changes where {own}")
-        if judged is not None:
-            answered = answered.union(judged.rows.where("verdict <> 'new'").select("unit_id"))
-        _write_exact(batch, codec, messages.join(answered, "unit_id", "left_anti"), sources, loads)
+def _count_landed(batch: Batch, names: list[str]) -> int:
+    """Count the messages of some sources in their accounts. Out: their number."""
+    columns = ["source", "count(*) as n", "sum(size_bytes) as size"]
+    of_sources = f"where {batch.stored_of(names)} group by source"
+    rows = lake.peek(batch.project.lakehouse_path(), "bronze.messages", columns, of_sources)
+    for row in rows:
+        account = batch.account(row["source"])
+        account.num_units += row["n"]
+        account.num_records += row["n"]
+        account.bytes_landed += row["size"]
+    return sum(row["n"] for row in rows)
+
+
+def _write_fast(batch: Batch, codec, messages: "DataFrame", sources: list, num_messages: int) -> list[dict]:
+    """Write what the compiled walk reads, then what it leaves. Out: the full loads known after it.
+
+    The walk runs before anything is asked of the messages: as if none brought something for others, was a row of a full
+    load, or a repeat. What it leaves and what is stored then show whether that is so (docs/adr/0037)."""
+    names = [source.name for source in sources]
+    changes = _walked(batch, codec, messages, sources, [])
+    batch.append(changes, "silver.changes")
+    loads = _loads(batch, codec, messages, sources, {})
+    few = _decode_few(batch, codec, sources, num_messages, loads)
+    left = again = messages
+    if few is None:
+        left = _left(batch, messages, names).persist()
+        has_brought = _keep_brought(batch, sources, left)
+        if seen := full_loads.find(batch, codec, left, sources) if codec.LOADS else {}:
+            loads = _loads(batch, codec, messages, sources, seen)
+        again = messages if has_brought else left
+        if has_brought:
+            remove_changes(batch, names)
+        if has_brought or seen:
+            batch.append(_walked(batch, codec, again, sources, loads), "silver.changes")
+            walked = _walked(batch, codec, messages, sources, loads)  # `left` changes with what is stored
+            changes = walked if has_brought else changes.unionByName(walked.where("operation = 'REFRESH'"))
+            few = _decode_few(batch, codec, sources, num_messages, loads)
+    judged = None
+    if offers(codec, "IDENTITY") or has_repeats(batch, names, num_messages):
+        remove_changes(batch, names)
+        judged = write_changes(batch, changes, True, codec)
+    if few is None:
+        _write_exact(batch, codec, _left(batch, again, names, judged), sources, loads)
+    elif few:
+        decoded.add(batch, few)
+        parts.settle_known(batch, codec, names)
     if judged is not None:
         reject_conflicts(batch, judged, partial(raw_of_units, units=_bytes_of(messages)))
+    left.unpersist()
+    return loads
 
 
-def _write_few(batch: Batch, codec, sources: list, loads: list[dict], judged: Judged | None) -> bool:
-    """Decode messages that the compiled walk has left, without Spark. In: the changes that it gave, with verdicts. Out:
-    False where they are no mere rejects and control events, so that Spark has to write them; then nothing was."""
-    own = batch.stored_of(source.name for source in sources)
+def _walked(batch: Batch, codec, messages: "DataFrame", sources: list, loads: list[dict]) -> "DataFrame":
+    """The changes that the compiled walk reads. In: the full loads that have begun; without them it leaves their
+    rows."""
+    brought = [lookups.known(batch.project, batch.batch_id)] if offers(codec, "brought") else []
+    return codec.FAST.fast(messages, sources, by_name(batch.project.tables.values()), loads, *brought)
+
+
+def _left(batch: Batch, messages: "DataFrame", names: list[str], judged: Judged | None = None) -> "DataFrame":
+    """The messages that the compiled walk has left. In: its changes with their verdicts, where not all are stored."""
+    own = f"batch_id = {batch.batch_id} and {among(names)}"
+    answered = batch.spark.sql(f"select unit_id from silver.changes where {own}")
+    if judged is not None:
+        answered = answered.union(judged.rows.where("verdict <> 'new'").select("unit_id"))
+    return messages.join(answered, "unit_id", "left_anti")
+
+
+def _loads(batch: Batch, codec, messages: "DataFrame", sources: list, seen: dict) -> list[dict]:
+    """The full loads known after the batch. In: those of its messages, as `full_loads.find` gives them."""
+    return full_loads.in_messages(batch, codec, messages, sources, seen) if codec.LOADS else []
+
+
+def _keep_brought(batch: Batch, sources: list, messages: "DataFrame") -> bool:
+    """Keep what messages bring for others. Out: whether any of it was not known."""
+    bringing = [source for source in sources if lookups.brings(source)]
+    return bool(bringing) and lookups.keep_brought(batch.project, batch.batch_id, bringing, messages)
+
+
+def _decode_few(batch: Batch, codec, sources: list, num_messages: int, loads: list[dict]) -> list[dict] | None:
+    """Decode the messages that the compiled walk has left, without Spark. In: the number of all messages. Out: rows of
+    decoded.COLUMNS; None where the messages are many, tell something of others, or are no mere rejects and control
+    events: Spark has to read them."""
+    lakehouse, own = batch.project.lakehouse_path(), batch.stored_of(source.name for source in sources)
+    [stored] = lake.peek(lakehouse, "silver.changes", ["count(*) as n"], f"where {own}")
+    if not 0 < num_messages - stored["n"] <= NUM_FEW:
+        return [] if num_messages == stored["n"] else None
     changes = f"(select source, unit_id from changes where {own})"
     left = f"select m.* from messages m left anti join {changes} c on m.source = c.source and m.unit_id = c.unit_id"
     tables = {"messages": "bronze.messages", "changes": "silver.changes"}
-    rows = lake.ask(batch.project.lakehouse_path(), f"{left} where {own}", **tables)
-    repeated = judged.rows.where("verdict <> 'new'").select("unit_id").collect() if judged else ()
-    answered, times = {row.unit_id for row in repeated}, load_times.of_files(batch.project, sources)
-    units = [load_times.timed(m, times.get((m["source"], m["path"]))) for m in rows if m["unit_id"] not in answered]
+    rows = lake.ask(lakehouse, f"{left} where {own}", **tables)
+    times = load_times.of_files(batch.project, sources)
+    units = [load_times.timed(m, times.get((m["source"], m["path"]))) for m in rows]
     known = lookups.known(batch.project, batch.batch_id) if lookups.is_asked(codec) else {}
     try:
         of_units = guard.in_child(lambda: [_rows_of(batch, codec, unit, loads, known) for unit in units])
     except Exception as error:  # Spark finds the message that the decoder fails on, or raises the same
         log.info("messages of batch %d go through Spark: %s", batch.batch_id, guard.why(error))
-        return False
-    given = [row for of_unit in of_units for row in of_unit]
-    if not {row["result"] for row in given} <= {"reject", "control", "account"}:
-        return False
-    decoded.add(batch, given)
-    parts.settle_known(batch, codec, [source.name for source in sources])
-    return True
+        return None
+    given = [row for of_unit in of_units for row in of_unit or [{"result": None}]]
+    return given if {row["result"] for row in given} <= {"reject", "control", "account"} else None
 
 
-def _rows_of(batch: Batch, codec, unit: dict, loads: list[dict], known: dict[str, dict[str, bytes]]) -> list[dict]:
-    """A message, decoded by the codec's exact path. In: what was looked up, by source and name."""
+def _rows_of(
+    batch: Batch, codec, unit: dict, loads: list[dict], known: dict[str, dict[str, bytes]]
+) -> list[dict] | None:
+    """A message, decoded by the codec's exact path; None where it tells something of others. In: what was looked up, by
+    source and name."""
     source = batch.project.sources[unit["source"]]
-    return rows_of(codec, unit, source, batch.project.tables_of(source), loads, known.get(source.name, {}))
+    tables, found = batch.project.tables_of(source), known.get(source.name, {})
+    if brings_or_loads(codec, unit, source, tables, found):
+        return None
+    return rows_of(codec, unit, source, tables, loads, found)
+
+
+def brings_or_loads(codec, message: dict, source: Source, tables: dict[str, Table], known: dict[str, bytes]) -> bool:
+    """True if a message brings what others name, or is a row of a full load."""
+    if offers(codec, "brought") and codec.brought(message):
+        return True
+    if not codec.LOADS:
+        return False
+    given = lookups.with_lookups(codec, message, source, known)
+    return codec.refresh_row(given, source, tables) is not None
 
 
 def replay(batch: Batch, codec, replays: list[dict]) -> None:
@@ -134,12 +201,8 @@ def replay(batch: Batch, codec, replays: list[dict]) -> None:
             own = f"batch_id <= {batch.batch_id} and {among([source.name for source in lists])}"
             landed = batch.spark.sql(f"select * from bronze.messages where {own}")
             lookups.keep_brought(batch.project, batch.batch_id, lists, landed)
-    tables = by_name(batch.project.tables.values())
-    loads = (
-        full_loads.in_messages(batch, codec, messages, sources, tables, {s.name for s in sources})
-        if codec.LOADS
-        else []
-    )
+    seen = full_loads.find(batch, codec, messages, sources) if codec.LOADS else {}
+    loads = _loads(batch, codec, messages, sources, seen)
     ranges = verdicts.rejected_ranges(replays)
     _write_exact(batch, codec, messages, sources, loads, ranges)
     sizes = {row.unit_id: row.size_bytes for row in messages.select("unit_id", "size_bytes").collect()}
@@ -147,7 +210,7 @@ def replay(batch: Batch, codec, replays: list[dict]) -> None:
         is_whole = verdicts.is_whole(ranges[row["unit_id"]], sizes.get(row["unit_id"], 0))
         batch.account(row["source"]).num_control += 0 if is_whole else row["num_records"]
     if codec.LOADS:
-        full_loads.of_messages(batch, codec, sources, loads, {})
+        full_loads.of_messages(batch, codec, sources, loads)
 
 
 def _without_lists(batch: Batch, bringing: list) -> list:
@@ -162,54 +225,6 @@ def _without_lists(batch: Batch, bringing: list) -> list:
 
 def _bytes_of(messages: "DataFrame"):
     return messages.selectExpr("unit_id", "value as bytes")
-
-
-class Survey(NamedTuple):
-    """What the raw text of messages tells cheaply."""
-
-    spans: dict[str, tuple[str, str]]  # source -> least and greatest change_seq that the text tells
-    least: dict[str, str]  # source -> a change_seq before which no change is; "" where the text may not tell all
-    # It cannot be there twice if every message has a place that the text tells, all are distinct, and none came to an
-    # offset that held another message
-    has_twice: bool
-    loading: set[str]  # sources that may have full-load rows
-    bringing: list[str]  # sources that may have messages which bring something for others
-    num_messages: int
-
-
-def _survey(batch: Batch, codec, messages: "DataFrame", sources: list) -> Survey:
-    """Survey the messages of a batch, and count them."""
-    from pyspark.sql.functions import expr
-
-    fast = codec.FAST
-    asked = (fast.survey_sql() if fast else UNSURVEYED) | {
-        "bytes_landed": "sum(size_bytes)",
-        "num_again": "count_if(contains(unit_id, '~'))",
-        "num_unmarked": "count_if(mark is null)" if fast else "count(*)",
-        "num_bringing": f"count_if({codec.MAY_BRING})" if offers(codec, "brought") else "0",
-    }
-    rows = (
-        (fast.marked(messages, sources) if fast else messages)
-        .groupBy("source")
-        .agg(*[expr(sql).alias(name) for name, sql in asked.items()])
-        .collect()
-    )
-    spans = {}
-    for row in rows:
-        account = batch.account(row.source)
-        account.num_units += row.num_records
-        account.num_records += row.num_records
-        account.bytes_landed += row.bytes_landed
-        if row.min_seq is not None:
-            spans[row.source] = (row.min_seq, row.max_seq)
-    return Survey(
-        spans,
-        {row.source: "" if row.num_unmarked else row.min_seq or AFTER_ALL for row in rows},
-        any(row.num_distinct_seq < row.num_records or row.num_again for row in rows),
-        {row.source for row in rows if row.may_have_refresh},
-        sorted(row.source for row in rows if row.num_bringing),
-        sum(row.num_records for row in rows),
-    )
 
 
 def _write_exact(

@@ -53,7 +53,7 @@ def write(batch: Batch, files: Sequence[Reading]) -> set[str]:
     for name, rows in settled.items():
         small_parts.write(batch, rows)
         parts.settle_known(batch, CODECS[batch.project.sources[name].codec], [name])
-    _write_ends_of_loads(batch, messages_, [row for name in settled for row in (*new[name], *settled[name])], loads)
+    _write_ends_of_loads(batch, messages_, loads)
     file_loads.of_files(batch, landed)
     return set(settled)
 
@@ -153,7 +153,7 @@ def _decoded(
                 if of_block is None:
                     return None
                 rows += of_block
-            elif _brings_or_loads(codec, unit, source, tables, known):
+            elif messages.brings_or_loads(codec, unit, source, tables, known):
                 return None
             else:
                 rows += messages.rows_of(codec, unit, source, tables, own, known)
@@ -161,16 +161,6 @@ def _decoded(
         log.info("%s goes through Spark: %s", name, guard.why(error))
         return None
     return rows
-
-
-def _brings_or_loads(codec, message: dict, source: Source, tables: dict[str, Table], known: dict[str, bytes]) -> bool:
-    """True if a message brings what others name, or is a row of a full load."""
-    if offers(codec, "brought") and codec.brought(message):
-        return True
-    if not codec.LOADS:
-        return False
-    given = lookups.with_lookups(codec, message, source, known)
-    return codec.refresh_row(given, source, tables) is not None
 
 
 def _rows_of_block(codec, unit: dict, source: Source, tables: dict[str, Table]) -> list[dict] | None:
@@ -214,12 +204,8 @@ def _is_new(batch: Batch, name: str, rows: list[dict]) -> bool:
     return not small_parts.changes_at(batch, [(name, place) for place in places])
 
 
-def _write_ends_of_loads(batch: Batch, units: list[dict], rows: list[dict], loads: list[dict]) -> None:
+def _write_ends_of_loads(batch: Batch, units: list[dict], loads: list[dict]) -> None:
     """Write the ends of loads that messages prove. Spark is asked if a load is open, or begins after a change."""
-    least = {name: messages.AFTER_ALL for name in batch.sources}
-    for row in rows:
-        if row["result"] == "change":
-            least[row["source"]] = min(least[row["source"]], row["change_seq"])
     of_codecs: dict[str, list] = {}
     for name in sorted({unit["source"] for unit in units}):
         source = batch.project.sources[name]
@@ -227,4 +213,4 @@ def _write_ends_of_loads(batch: Batch, units: list[dict], rows: list[dict], load
     for name, sources in of_codecs.items():
         if CODECS[name].LOADS:
             own = [load for load in loads if load["source"] in {source.name for source in sources}]
-            full_loads.of_messages(batch, CODECS[name], sources, own, least)
+            full_loads.of_messages(batch, CODECS[name], sources, own)

@@ -38,14 +38,9 @@ LEN_PIECE = 1 << 28  # bytes that the texts of a piece take at most, unless one 
 HEAD = b"atMSG\x04DT\0"  # of an envelope without application headers
 
 
-def marked(messages, sources: list):
-    """Messages with `seq`, the sequence that the bytes tell without a parse; it is `mark`, too."""
-    return messages.selectExpr("*", f"{SEQ} as seq").selectExpr("*", "seq as mark")
-
-
-def survey_sql() -> dict[str, str]:
-    """As of json_fast. A row of a full load has no sequence."""
-    return json_fast.survey_sql() | {"may_have_refresh": "coalesce(bool_or(seq is null), false)"}
+def with_seq(messages):
+    """Messages with `seq`, the sequence that the bytes give without a parse. A row of a full load has none."""
+    return messages.selectExpr("*", f"{SEQ} as seq")
 
 
 def fast(messages, sources: list, tables: dict, loads: list[dict], lookups: dict[str, dict[str, bytes]] | None = None):
@@ -75,7 +70,7 @@ def find_loads(messages, sources: list, tables: dict, refresh_row) -> dict:
             rows = [json_fast.row_of(one) for one in found]
             yield json_fast.load_rows(batch, [name for name, _ in rows], [at for _, at in rows])
 
-    rows = marked(messages, sources).where("seq is null").selectExpr(*READ)
+    rows = with_seq(messages).where("seq is null").selectExpr(*READ)
     return json_fast.load_spans(rows.mapInArrow(batches, json_fast.LOAD_ROWS), sources)
 
 

@@ -31,31 +31,13 @@ SEQ = (
     r"""nullif(regexp_extract(cast(value as string), r'"headers"\s*:\s*\{\s*"operation"\s*:\s*"[A-Za-z]+"\s*,\s*"""
     r""""changeSequence"\s*:\s*"([0-9]{35})"', 1), '')"""
 )
-REFRESH_HEAD = r"""r'"headers"\s*:\s*\{\s*"operation"\s*:\s*"REFRESH"'"""
-MARK = (
-    f"coalesce(seq, if(cast(value as string) rlike {REFRESH_HEAD}, concat_ws('/', topic, partition, `offset`), null))"
-)
-
 
 LOAD_ROWS = "source string, t string, topic string, at bigint"
 
 
-def marked(messages, sources: list):
-    """Messages with `seq`, the sequence that the text tells without a parse, and `mark`, what tells a change from any
-    other: its sequence, or a full-load row's place in its topic. A message of another shape has neither."""
-    return messages.selectExpr("*", f"{SEQ} as seq").selectExpr("*", f"{MARK} as mark")
-
-
-def survey_sql() -> dict[str, str]:
-    """Aggregates over marked messages that tell whether a change can be there twice: it cannot if every message has a
-    mark and all are distinct; and whether a full-load row can be among them."""
-    return {
-        "num_records": "count(*)",
-        "num_distinct_seq": "count(distinct mark)",
-        "min_seq": "min(seq)",
-        "max_seq": "max(seq)",
-        "may_have_refresh": f"coalesce(bool_or({LIKELY_REFRESH}), false)",
-    }
+def with_seq(messages):
+    """Messages with `seq`, the sequence that the text gives without a parse; null in a message of another shape."""
+    return messages.selectExpr("*", f"{SEQ} as seq")
 
 
 def fast(messages, sources: list, tables: dict, loads: list[dict], lookups: dict[str, dict[str, bytes]] | None = None):
