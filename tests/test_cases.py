@@ -21,6 +21,7 @@ Binary cases also run cut at every byte (at 50 bytes in `make test`) and with ju
 """
 
 import datetime
+import json
 import math
 import random
 import re
@@ -29,6 +30,7 @@ from dataclasses import asdict
 from decimal import Decimal
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 import yaml
 
@@ -37,6 +39,8 @@ from inlet.codecs import CODECS
 from inlet.codecs.codec import change_rows, decode_block
 from inlet.codecs.results import Block, Waiting
 from inlet.errors import Reject
+from inlet.fields import variant
+from inlet.silver import change_files
 from inlet.source import Source
 from inlet.table import Table
 from tests.conftest import ALL_ROUNDS
@@ -151,6 +155,8 @@ def decode_file(case: dict, data: bytes) -> dict:
         unit = data[block.offset : block.offset + block.length]
         decoded = decode_block(codec, unit, block.context, source, tables)
         rows = change_rows(codec, decoded, block.context, source, tables)
+        if isinstance(decoded.changes, pa.RecordBatch):
+            assert list(map(said, rows)) == list(map(said, written_rows(case, block.context, decoded.changes)))
         assert len(rows) + len(decoded.rejects) + len(decoded.parts) + decoded.num_control == block.num_records
         assert (
             sum(r["unit_length"] for r in rows)
@@ -170,6 +176,16 @@ def decode_file(case: dict, data: bytes) -> dict:
     if "joined" in case.get("expected", {}):
         found["joined"] = join_parts(case, data, blocks)
     return found
+
+
+def written_rows(case: dict, context: dict, changes: pa.RecordBatch) -> list[dict]:
+    """Changes as a task writes them to a file, read back."""
+    unit, of_batch = {"unit_id": "case@0", "context": json.dumps(context)}, {"batch_id": 1, "decoded_at": None}
+    rows = change_files.whole_rows(case["codec"], unit, changes, case["source"], case["tables"], of_batch).to_pylist()
+    for row in rows:
+        images = {name: row[name] and variant.decode(**row[name]) for name in ("before", "after", "header")}
+        row |= images | {"column_states": row["column_states"] and dict(row["column_states"])}
+    return rows
 
 
 def join_parts(case: dict, data: bytes, blocks: list[Block]) -> dict:

@@ -14,7 +14,7 @@ from inlet import bronze, config
 from inlet.codecs import CODECS
 from inlet.silver import blocks
 from inlet.silver.batch import Batch
-from tests.bench.decoding import _jobs
+from tests.bench import decoding
 from tests.bench.figure import Figure, best
 
 AT = "2026-01-02 03:04:05.123456"
@@ -52,8 +52,8 @@ def figure(spark, project: config.Project, name: str, form: str, num: int, num_c
     bronze.land(project, spark, new)
     batch, codec = Batch(spark, project, new.batch_id, [name]), CODECS["qlik_change_table"]
     heads = blocks.headers(batch, codec, batch.sources)
-    spark.sql(f"create table bench_{name} like silver.changes")
-    _, write_changes = _jobs(batch, codec, heads, blocks._units(batch, heads), f"bench_{name}")
+    table, units = f"bench.{name}", blocks._units(batch, heads)
+    decoding.create(spark, project.lakehouse_path(), table)
     path = str(project.root / "landing")
     schema = ", ".join(f"`{column}` {type_}" for column, type_ in (*HEADER.items(), *columns(num_columns)))
 
@@ -62,8 +62,8 @@ def figure(spark, project: config.Project, name: str, form: str, num: int, num_c
         rows = read.csv(path, header=True) if form == "csv" else read.parquet(path)
         rows.write.format("delta").mode("overwrite").saveAsTable(f"bench_{name}_typed")
 
-    seconds, against = best(write_changes, ROUNDS), best(rewrite, ROUNDS)
-    counts = [spark.table(table).count() for table in (f"bench_{name}", f"bench_{name}_typed")]
+    seconds, against = best(lambda: decoding.written(batch, codec, units, table), ROUNDS), best(rewrite, ROUNDS)
+    counts = [spark.table(one).count() for one in (table, f"bench_{name}_typed")]
     assert counts == [num, num], counts
     rates = f"{num / seconds / 1e3:.0f}k and {num / against / 1e3:.0f}k rows/s of {num_columns} columns"
     what = f"decode a change table in {form}, {num_columns} columns, into silver.changes"

@@ -1,14 +1,16 @@
 """How fast a codec decodes the files of one source, against rewriting the same rows typed, Delta to Delta."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from inlet import bronze, config, lake
+import deltalake
+
+from inlet import bronze, config, lake, silver
 from inlet.codecs import CODECS
-from inlet.silver import blocks
+from inlet.silver import blocks, change_files
 from inlet.silver.batch import Batch
 from tests.bench.figure import Figure, best
 
-BOUNDS = {"alone": "at least 2.8", "written": "at least 0.58"}
+BOUNDS = {"alone": "at least 2.8", "written": "at least 0.58", "whole": "at least 0.4"}
 ROUNDS = 3
 
 
@@ -28,7 +30,8 @@ def measure(
     blocks.changes(batch, codec, heads, units).selectExpr(
         f"cast(coalesce(after, before) as struct<{typed}>) as a"
     ).select("a.*").write.format("delta").saveAsTable(f"bench_{source}_typed")
-    spark.sql(f"create table bench_{source} like silver.changes")
+    table = f"bench.{source}"
+    create(spark, project.lakehouse_path(), table)
     rewrite = best(
         lambda: spark.sql(
             f"create or replace table bench_{source}_copy using delta as select * from bench_{source}_typed"
@@ -37,8 +40,9 @@ def measure(
     )
     for has_header in headers:
         project.sources[source] = project.sources[source].model_copy(update={"header": has_header})
-        alone, written = (best(one, ROUNDS) for one in _jobs(batch, codec, heads, units, f"bench_{source}"))
-        for bound, words, seconds in (("alone", "alone", alone), ("written", "into silver.changes", written)):
+        of_alone = best(lambda: alone(batch, codec, heads, units), ROUNDS)
+        of_written = best(lambda: written(batch, codec, units, table), ROUNDS)
+        for bound, words, seconds in (("alone", "alone", of_alone), ("written", "into silver.changes", of_written)):
             is_bound = has_header == headers[0]
             yield Figure(
                 f"decode {what} {words}" + (", with the column header" if has_header and len(headers) > 1 else ""),
@@ -49,16 +53,31 @@ def measure(
                 f"{size // num} bytes",
             )
 
+    whole = best(lambda: silver.run(project, spark, new.batch_id), rounds=1)
+    yield Figure(
+        f"the whole silver step of {what}, accounts and transactions included",
+        "typed rewrite",
+        rewrite / whole,
+        BOUNDS["whole"],
+        f"{num / whole / 1e3:.0f}k records/s",
+    )
 
-def _jobs(batch: Batch, codec, heads: list[dict], units, table: str) -> tuple[Callable, Callable]:
-    """Decoding alone, and into a table."""
-    numbers = {unit["unit_id"]: n for n, unit in enumerate(heads)}
-    decode = blocks._changes_of(batch.project, codec, numbers)
-    alone = units.mapInArrow(decode, f"place bigint, {lake.ddl_of(codec.CHANGES)}")
-    changes = blocks.changes(batch, codec, heads, units).selectExpr(
-        "*", f"{batch.batch_id}L as batch_id", "current_timestamp() as decoded_at"
-    )
-    return (
-        lambda: alone.write.format("noop").mode("overwrite").save(),
-        lambda: changes.write.format("delta").mode("overwrite").saveAsTable(table),
-    )
+
+def create(spark, lakehouse: str, table: str) -> None:
+    """Create a table like silver.changes in the database `bench`."""
+    spark.sql(f"create database if not exists bench location '{lakehouse}/bench'")
+    spark.sql(f"create table {table} like silver.changes")
+
+
+def alone(batch: Batch, codec, heads: list[dict], units) -> None:
+    """Decode units to Arrow batches in the JVM."""
+    decode = blocks.with_places(codec, heads, blocks.decoder_of_changes(batch, codec))
+    decoded = units.mapInArrow(decode, f"place bigint, {lake.ddl_of(codec.CHANGES)}")
+    decoded.write.format("noop").mode("overwrite").save()
+
+
+def written(batch: Batch, codec, units, table: str) -> None:
+    """Decode units into a table like silver.changes, as silver does; in place of what it holds."""
+    assert change_files.can_write(batch)
+    deltalake.DeltaTable(lake.table_path(batch.project.lakehouse_path(), table)).delete()
+    change_files.write(batch, codec, units, blocks.decoder_of_changes(batch, codec), table)

@@ -38,6 +38,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 from pydantic import BaseModel
 
+from inlet.codecs.columns import Column
 from inlet.codecs.notes import Annotated, Note, Said
 from inlet.codecs.results import Companion, Cut, Decoded, Definition, Joined, Preview, Settings, Waiting
 from inlet.errors import Reject
@@ -256,15 +257,14 @@ class Reloads(Accompanied, Protocol):
 
 
 class ArrowFileCodec(FileCodec, Protocol):
-    """A file codec whose changes are Arrow batches: what is constant for a unit, or computable, Spark adds."""
+    """A file codec whose changes are Arrow batches: what is constant for a unit, or computable, is added by who writes
+    them."""
 
     CHANGES: (
         pa.Schema
     )  # columns of silver.changes, or any others that COLUMNS uses; `table_index`: of sorted(tables_of(...))
     CONSTANTS: dict[str, str]  # name -> SQL type of what `constants` gives
-    COLUMNS: dict[
-        str, str
-    ]  # column of silver.changes -> SQL over CHANGES and CONSTANTS; a column in none of these is null
+    COLUMNS: dict[str, Column]  # of silver.changes; a column that is in none of these three is null
 
     def constants(self, context: dict) -> dict[str, Any]:
         """What is the same for all changes of a unit."""

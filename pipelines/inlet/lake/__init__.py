@@ -28,6 +28,7 @@ from inlet.lake.tables import (
     DATABASES,
     VECTORS,
     add_arrow,
+    add_files,
     add_rows,
     append,
     arrow_schema,
@@ -36,12 +37,14 @@ from inlet.lake.tables import (
     ddl_of,
     give_vectors,
     merge_rows,
+    takes_files,
 )
 
 __all__ = [
     "DATABASES",
     "VECTORS",
     "add_arrow",
+    "add_files",
     "add_rows",
     "append",
     "arrow_schema",
@@ -70,6 +73,7 @@ __all__ = [
     "size_bytes",
     "stream",
     "table_path",
+    "takes_files",
     "transaction_version",
     "version",
     "writing",

@@ -3,6 +3,7 @@
 Layout: <lakehouse>/<database>/<table>; databases bronze, silver, gold, checks, public.
 """
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -106,6 +107,29 @@ def add_arrow(lakehouse: str, name: str, rows: "pyarrow.Table", app_id: str = ""
             if last is not None and last >= version:
                 return
         deltalake.write_deltalake(path, rows, mode="append", configuration=PROPERTIES, commit_properties=once)
+    keep_short(path)
+
+
+def takes_files(lakehouse: str, name: str) -> bool:
+    """True if `add_files` can commit to a table: one in a folder, with no feature that asks more of a writer."""
+    snapshot = None if "://" in lakehouse else reads.newest(lakehouse, name)
+    return bool(snapshot) and not unwritable(snapshot.table) and not snapshot.table.metadata().partition_columns
+
+
+def add_files(lakehouse: str, name: str, statistics: dict[str, str]) -> None:
+    """Append Parquet files to a table, in one commit. In: name of each file in the table's folder -> its statistics, as
+    Delta's JSON. Raises: as `add_rows`."""
+    import deltalake
+    from deltalake.transaction import AddAction, RemoveAction
+
+    place.check(lakehouse)
+    path = reads.table_path(lakehouse, name)
+    table = deltalake.DeltaTable(path)
+    with _as_ours(lakehouse, name):
+        actions: list[AddAction | RemoveAction] = []
+        for file, about in ((file, os.stat(f"{path}/{file}")) for file in statistics):
+            actions.append(AddAction(file, about.st_size, {}, about.st_mtime_ns // 10**6, True, statistics[file]))
+        table.create_write_transaction(actions, "append", table.schema())
     keep_short(path)
 
 

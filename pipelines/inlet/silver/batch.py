@@ -202,6 +202,15 @@ class Judged(NamedTuple):
     has_conflicts: bool
 
 
+def are_new(batch: Batch, may_repeat: bool, codec=None) -> bool:
+    """True if no change can be a repeat or a conflict. In: as of `write_changes`."""
+    return not (may_repeat or getattr(codec, "IDENTITY", None) or _blocks_again(batch))
+
+
+def _blocks_again(batch: Batch) -> list[tuple[str, str]]:
+    return [place for place in batch.again if not batch.project.sources[place[0]].brings_messages]
+
+
 def write_changes(batch: Batch, changes: "DataFrame", may_repeat: bool, codec=None):
     """Append changes, one row per (source, change_seq). In: whether any of them can have come before, or twice; the
     codec, which may tell what else identifies a change (`IDENTITY`).
@@ -211,11 +220,10 @@ def write_changes(batch: Batch, changes: "DataFrame", may_repeat: bool, codec=No
     """
     from pyspark.sql.functions import expr
 
-    identity = getattr(codec, "IDENTITY", None)
-    blocks_again = [place for place in batch.again if not batch.project.sources[place[0]].brings_messages]
-    if not may_repeat and not identity and not blocks_again:
+    if are_new(batch, may_repeat, codec):
         batch.append(changes, "silver.changes")
         return None
+    identity, blocks_again = getattr(codec, "IDENTITY", None), _blocks_again(batch)
     with_content = changes.selectExpr("*", f"{content(batch.project)} as content").persist()
     judged = _judge(batch, with_content)
     judged = _sent_elsewhere(batch, judged, identity) if identity else judged

@@ -1,8 +1,9 @@
 """Blocks of files in Spark: the codec's pure `decode` runs in `mapInArrow`.
 
-Changes that are Arrow batches leave Python with their images as VARIANT; what is constant for a unit is joined on in
-the JVM, where it costs nothing. The other rows of a unit (rejects, control events, its account) are sent to the driver
-by the same task (other_rows.py). A unit whose rows were not sent is decoded again, for these rows alone.
+Changes that are Arrow batches are written to files by the tasks that decode them (change_files.py). Where they may be
+repeats, or tasks cannot write, they leave Python with their images as VARIANT; what is constant for a unit is joined
+on in the JVM, where it costs nothing. The other rows of a unit (rejects, control events, its account) are sent to the
+driver by the same task (other_rows.py). A unit whose rows were not sent is decoded again, for these rows alone.
 """
 
 import json
@@ -19,8 +20,8 @@ from inlet.codecs.codec import FIRST_ROW, decode_block, offers
 from inlet.codecs.results import Decoded
 from inlet.config import Project
 from inlet.errors import AccountingError, Reject
-from inlet.silver import decoded, file_loads, other_rows, parts, small_parts, verdicts
-from inlet.silver.batch import Batch, among, overlaps, raw_of_units, reject_conflicts, write_changes
+from inlet.silver import change_files, decoded, file_loads, other_rows, parts, small_parts, verdicts
+from inlet.silver.batch import Batch, among, are_new, overlaps, raw_of_units, reject_conflicts, write_changes
 from inlet.source import Source
 from inlet.table import Table
 
@@ -77,8 +78,7 @@ def _write(batch: Batch, codec, sources: list[str], heads: list[dict]) -> None:
     if offers(codec, "COLUMNS"):
         own = None if offers(codec, "decode_message") else codec  # IDENTITY is asked of messages, where there are any
         collector = other_rows.collector(batch, [unit["unit_id"] for unit in heads])
-        rows = changes(batch, codec, heads, units, collector)
-        judged = write_changes(batch, rows, _may_repeat(batch, codec, heads), own)
+        judged = _write_changes(batch, codec, heads, units, own, collector)
         others = other_rows.taken(collector)
         left = [unit for unit in heads if unit["unit_id"] not in others]
         if left:  # parts are joined together
@@ -92,6 +92,16 @@ def _write(batch: Batch, codec, sources: list[str], heads: list[dict]) -> None:
         small_parts.join(batch, codec, sources, [row for row in collected if row["result"] == "part"])
     if judged is not None:
         reject_conflicts(batch, judged, raw)
+
+
+def _write_changes(batch: Batch, codec, heads: list[dict], units, own, collector):
+    """Append the changes of an Arrow codec's units; tasks write them where none can be a repeat. Out: as of
+    `write_changes`."""
+    may_repeat = _may_repeat(batch, codec, heads)
+    if are_new(batch, may_repeat, own) and change_files.can_write(batch):
+        change_files.write(batch, codec, units, decoder_of_changes(batch, codec, collector))
+        return None
+    return write_changes(batch, changes(batch, codec, heads, units, collector), may_repeat, own)
 
 
 def _write_others(batch: Batch, codec, heads: list[dict], units, sources: list[str], raw) -> None:
@@ -176,16 +186,11 @@ def changes(batch: Batch, codec, heads: list[dict], units, collector=None):
     places = batch.spark.createDataFrame(
         _places(batch.project, codec, heads, bool(by_table)), ", ".join(f"{n} {t}" for n, t in declared.items())
     )
+    declared_sql = {name: column.sql for name, column in change_files.columns(codec).items()}
     columns = {
         c.name: c.name if c.name in available | by_table.keys() else f"cast(null as {c.type})" for c in change.CHANGES
-    } | codec.COLUMNS
-    if "change_oper" not in codec.COLUMNS:
-        columns["change_oper"] = f"left({columns['operation']}, 1)"
-    decode = guarded(
-        _changes_of(batch.project, codec, {unit["unit_id"]: n for n, unit in enumerate(heads)}, collector),
-        lambda unit, why: [],
-        batch.is_apart,
-    )
+    } | declared_sql
+    decode = with_places(codec, heads, decoder_of_changes(batch, codec, collector))
     return (
         units.mapInArrow(decode, f"place bigint, {lake.ddl_of(codec.CHANGES)}")
         .join(places.hint("broadcast"), "place")
@@ -240,12 +245,14 @@ def _each(project: Project, batches):
             yield unit, project.sources[unit["source"]]
 
 
-def _changes_of(project: Project, codec, numbers: dict[str, int], collector=None):
+def decoder_of_changes(batch: Batch, codec, collector=None):
+    """A decoder of Arrow batches of `_units`: for each unit that changes can be in, the unit and its changes as
+    codec.CHANGES."""
+    project = batch.project
+
     def decode(batches):
-        import numpy as np
         import pyarrow as pa
 
-        names = ["place", *codec.CHANGES.names]
         for unit, source in _each(project, batches):
             tables = project.tables_of(source)
             found = decode_block(codec, unit["bytes"], json.loads(unit["context"]), source, tables)
@@ -265,16 +272,30 @@ def _changes_of(project: Project, codec, numbers: dict[str, int], collector=None
                 rows = rows.filter(
                     pa.array([verdicts.stands(ranges, at) for at in rows.column("unit_offset").to_pylist()], pa.bool_())
                 )
+            del unit["bytes"]
+            yield unit, rows
+
+    return guarded(decode, lambda unit, why: [], batch.is_apart)
+
+
+def with_places(codec, heads: list[dict], decode):
+    """A decoder of changes as Arrow batches, each change with its place."""
+    numbers = {unit["unit_id"]: n for n, unit in enumerate(heads)}
+
+    def decoded_changes(batches):
+        import numpy as np
+        import pyarrow as pa
+
+        for unit, rows in decode(batches):
             table = (
                 rows.column("table_index").to_numpy(zero_copy_only=False).astype(np.int64)
-                if "table_index" in names
+                if "table_index" in codec.CHANGES.names
                 else np.zeros(len(rows), np.int64)
             )
-            yield pa.RecordBatch.from_arrays(
-                [pa.array(numbers[unit["unit_id"]] * MAX_TABLES + table), *rows.columns], names=names
-            )
+            places = pa.array(numbers[unit["unit_id"]] * MAX_TABLES + table)
+            yield pa.RecordBatch.from_arrays([places, *rows.columns], names=["place", *codec.CHANGES.names])
 
-    return decode
+    return decoded_changes
 
 
 def _decoder(project: Project, codec):

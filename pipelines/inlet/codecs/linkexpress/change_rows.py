@@ -3,22 +3,22 @@ and tests.
 """
 
 from inlet import change
+from inlet.codecs.columns import digits, joined, only_of, same, word
 from inlet.codecs.linkexpress.frames import tables_of
 from inlet.codecs.linkexpress.reject import change_seq_of, change_seq_prefix
 from inlet.codecs.results import Decoded
 from inlet.fields import variant
 from inlet.source import Source
-from inlet.sql import literal
 
 OPERATIONS = ("REFRESH", "INSERT", "UPDATE", "DELETE")  # by operation code
 CONSTANTS = {"prefix": "string"}
 COLUMNS = {
-    "change_seq": "concat(prefix, lpad(cast(record_ordinal as string), 10, '0'))",
-    "operation": f"element_at(array({', '.join(map(literal, OPERATIONS))}), operation + 1)",
-    "transaction_id": "concat(prefix, '-', transaction_ordinal)",
-    "transaction_event_counter": "counter",
-    "transaction_last_event": "last",
-    "load_id": "if(operation = 0, prefix, null)",
+    "change_seq": joined(same("prefix"), digits("record_ordinal", 10)),
+    "operation": word(OPERATIONS, "operation"),
+    "transaction_id": joined(same("prefix"), same("transaction_ordinal"), by="-"),
+    "transaction_event_counter": same("counter"),
+    "transaction_last_event": same("last"),
+    "load_id": only_of("operation", 0, same("prefix")),
 }
 
 

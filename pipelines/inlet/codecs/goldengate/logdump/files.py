@@ -43,6 +43,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from inlet import change
+from inlet.codecs.columns import joined, same
 from inlet.codecs.goldengate.defgen import definitions_of  # noqa: F401  part of what a codec offers
 from inlet.codecs.goldengate.logdump import piece as logdump_piece
 from inlet.codecs.goldengate.logdump.entry import Entry
@@ -63,7 +64,7 @@ from inlet.source import Source
 
 OPTIONS = Options
 CONSTANTS = {"seqno": "bigint"}
-COLUMNS = trail.COLUMNS | {"stream_position": "concat(seqno, '/', rba)"}
+COLUMNS = trail.COLUMNS | {"stream_position": joined(same("seqno"), same("rba"), by="/")}
 IDENTITY = "stream_position"
 WHOLE_BY = "a line after it shows that it is whole: a prompt, the next record, other text; or option is_complete"
 MAX_OPEN = 16 << 20  # bytes of a transaction that are kept back until more of it comes

@@ -49,6 +49,7 @@ import re
 
 import numpy as np
 
+from inlet.codecs.columns import instant, joined, same, total, word
 from inlet.codecs.goldengate.defgen import definitions_of  # noqa: F401  part of what a codec offers
 from inlet.codecs.goldengate.notes.annotate import annotate, annotate_header, find_record  # noqa: F401  part of what a codec offers
 from inlet.codecs.goldengate.options import Options
@@ -60,16 +61,15 @@ from inlet.codecs.results import STANDS, Block, Cut, Decoded, Mark
 from inlet.errors import Reject
 from inlet.fields import variant
 from inlet.source import Source
-from inlet.sql import literal
 
 OPTIONS = Options
 CONSTANTS = {"seqno": "bigint", "ofs_unit": "bigint"}
 COLUMNS = {
-    "operation": f"element_at(array({', '.join(map(literal, io_types.OPERATIONS))}), operation + 1)",
-    "transaction_event_counter": "counter",
-    "transaction_last_event": "last",
-    "change_timestamp": "timestamp_micros(io_time)",
-    "stream_position": "concat(seqno, '/', ofs_unit + unit_offset)",
+    "operation": word(io_types.OPERATIONS, "operation"),
+    "transaction_event_counter": same("counter"),
+    "transaction_last_event": same("last"),
+    "change_timestamp": instant("io_time"),
+    "stream_position": joined(same("seqno"), total("ofs_unit", "unit_offset"), by="/"),
 }
 ENDS_WITH_NEXT = True
 OTHER_EVENTS = ("lob_chunk", "ddl")

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from inlet import change
 from inlet.codecs.codec import IMAGE
+from inlet.codecs.columns import digits, hexadecimal, instant, joined, same, word
 from inlet.codecs.linkexpress.frames import tables_of
 from inlet.codecs.linkexpress.journal import frames, header_variant, open_transactions
 from inlet.codecs.linkexpress.journal.record import OPERATIONS
@@ -17,7 +18,6 @@ from inlet.codecs.linkexpress.reject import change_seq_prefix
 from inlet.codecs.results import Decoded
 from inlet.fields import variant
 from inlet.source import Source
-from inlet.sql import literal
 
 CHANGES = pa.schema(
     [
@@ -39,12 +39,12 @@ CHANGES = pa.schema(
 )
 CONSTANTS = {"prefix": "string"}
 COLUMNS = {
-    "change_seq": "concat(prefix, lpad(cast(record_ordinal as string), 10, '0'))",
-    "operation": f"element_at(array({', '.join(map(literal, OPERATIONS.values()))}), operation)",
-    "transaction_id": "lpad(hex(trnid), 16, '0')",
-    "transaction_event_counter": "counter",
-    "transaction_last_event": "last",
-    "change_timestamp": "timestamp_micros(utc_time)",
+    "change_seq": joined(same("prefix"), digits("record_ordinal", 10)),
+    "operation": word(tuple(OPERATIONS.values()), "operation", first=1),
+    "transaction_id": hexadecimal("trnid"),
+    "transaction_event_counter": same("counter"),
+    "transaction_last_event": same("last"),
+    "change_timestamp": instant("utc_time"),
 }
 EPOCH = datetime.datetime(1970, 1, 1)
 MICROSECOND, HOUR = datetime.timedelta(microseconds=1), 3_600_000_000

@@ -6,10 +6,10 @@ import pyarrow as pa
 
 from inlet import change
 from inlet.codecs.codec import IMAGE
+from inlet.codecs.columns import digits, first_of, joined, same, word
 from inlet.codecs.results import Decoded
 from inlet.fields import variant
 from inlet.source import Source
-from inlet.sql import literal
 from inlet.table import Table
 
 OPERATIONS = ("REFRESH", "INSERT", "UPDATE", "DELETE", "TRUNCATE")
@@ -33,9 +33,9 @@ CHANGES = pa.schema(
 )
 CONSTANTS = {"source_schema": "string", "source_table": "string", "load": "string", "place_of_load": "string"}
 COLUMNS = {
-    "change_seq": "coalesce(change_seq, concat(place_of_load, lpad(cast(row_ordinal as string), 8, '0')))",
-    "operation": f"element_at(array({', '.join(map(literal, OPERATIONS))}), operation + 1)",
-    "load_id": "load",
+    "change_seq": first_of(same("change_seq"), joined(same("place_of_load"), digits("row_ordinal", 8))),
+    "operation": word(OPERATIONS, "operation"),
+    "load_id": same("load"),
 }
 VARIANTS = ("before", "after", "header")
 
