@@ -29,6 +29,7 @@ def refresh(n: int) -> bytes:
     return qlik.value({"operation": "REFRESH", "after": {"ITEM_ID": n, "NAME": "a", "PRICE": 1}}, COLUMNS)
 
 
+SAMPLED = "rows of that load which the sample shows"
 BATCHES = [  # what is among the messages; these; how often changes are written; changes, repeats, rejects, control
     ("changes and a broken one", [change(10), change(30), b"{broken"], 1, (2, 0, 1, 0)),
     ("places between those of an earlier batch", [change(20), change(40)], 1, (2, 0, 0, 0)),
@@ -36,15 +37,18 @@ BATCHES = [  # what is among the messages; these; how often changes are written;
     ("a change that comes twice, and another at its place", [change(60), change(60), change(60, 2)], 2, (1, 1, 1, 0)),
     ("rows of a full load among changes", [refresh(1), change(70), refresh(2), b"{"], 2, (3, 0, 1, 0)),
     ("further rows of that load, and a repeat", [refresh(3), change(70)], 3, (1, 1, 0, 0)),
+    (SAMPLED, [refresh(4), change(80), b"{", refresh(5)], 1, (3, 0, 1, 0)),
+    (f"{SAMPLED}, and a repeat", [refresh(6), change(80)], 2, (1, 1, 0, 0)),
 ]
 
 
-def decode(project, spark, monkeypatch, batch_id: int, num_few: int) -> tuple[Account, int]:
+def decode(project, spark, monkeypatch, batch_id: int, num_few: int, num_sample: int) -> tuple[Account, int]:
     """Decode a batch by Spark. Out: its account, and how often changes of it were written."""
     tables, append = [], Batch.append
     with monkeypatch.context() as patched:
         patched.setattr(small_batches, "write", lambda *given: set())
         patched.setattr(messages, "NUM_FEW", num_few)
+        patched.setattr(messages, "NUM_SAMPLE", num_sample)
         patched.setattr(Batch, "append", lambda *given: tables.append(given[-1]) or append(*given))
         return silver.run(project, spark, batch_id)[NAME], tables.count("silver.changes")
 
@@ -58,21 +62,21 @@ def test_messages_are_written_once_unless_they_ask_for_more(spark, lakehouse, tm
         rows = qlik.rows(values, "items", offset=offset, start=qlik.START + number * LATER)
         qlik.write_parquet(rows, tmp_path / "landing" / NAME / f"{number}.parquet")
         offset += len(values)
-        batch_id = land(project, spark)
+        batch_id, num_sample = land(project, spark), 50 if what.startswith(SAMPLED) else 0
         if num_writes > 1:  # between the removal of changes and their second write, among others
             with monkeypatch.context() as patched, pytest.raises(Died):
                 dies(patched, spark, num_writes)
-                decode(project, spark, monkeypatch, batch_id, 200)
-        account, num = decode(project, spark, monkeypatch, batch_id, 200 if number % 2 else 0)
+                decode(project, spark, monkeypatch, batch_id, 200, num_sample)
+        account, num = decode(project, spark, monkeypatch, batch_id, 200 if number % 2 else 0, num_sample)
         found = account.num_changes, account.num_repeats, account.num_rejected, account.num_control
         assert (num, found) == (num_writes, counts), what
     changes = spark.sql(
         "select operation, cast(after:ITEM_ID as int) as id, cast(after:PRICE as int) as price, load_id is not null "
         f"as is_loaded from silver.changes where source = '{NAME}' order by operation, id"
     ).collect()
-    of_changes = [("INSERT", n, 1, False) for n in (10, 20, 30, 40, 50, 60, 70)]
-    assert [tuple(row) for row in changes] == [*of_changes, *(("REFRESH", n, 1, True) for n in (1, 2, 3))]
+    of_changes = [("INSERT", n, 1, False) for n in (10, 20, 30, 40, 50, 60, 70, 80)]
+    assert [tuple(row) for row in changes] == [*of_changes, *(("REFRESH", n, 1, True) for n in range(1, 7))]
     kinds = spark.sql(f"select kind from silver.rejects where source = '{NAME}' order by 1").collect()
-    assert [row.kind for row in kinds] == ["conflicting_duplicate", "invalid_json", "invalid_json"]
+    assert [row.kind for row in kinds] == ["conflicting_duplicate", *["invalid_json"] * 3]
     states = spark.sql(f"select distinct state from silver.transactions where source = '{NAME}'").collect()
-    assert len(stored(spark, [NAME])["silver.transactions"]) == 7 and len(states) == 1
+    assert len(stored(spark, [NAME])["silver.transactions"]) == 8 and len(states) == 1

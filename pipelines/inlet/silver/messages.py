@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 NUM_FEW = 200  # messages, at most, that are decoded without Spark after the compiled walk
+NUM_SAMPLE = 50  # messages of a batch that are looked at first
 
 
 def run(batch: Batch, sources: list[str]) -> None:
@@ -77,15 +78,19 @@ def _count_landed(batch: Batch, names: list[str]) -> int:
 def _write_fast(batch: Batch, codec, messages: "DataFrame", sources: list, num_messages: int) -> list[dict]:
     """Write what the compiled walk reads, then what it leaves. Out: the full loads known after it.
 
-    The walk runs before anything is asked of the messages: as if none brought something for others, was a row of a full
-    load, or a repeat. What it leaves and what is stored then show whether that is so (docs/adr/0037)."""
-    names = [source.name for source in sources]
-    changes = _walked(batch, codec, messages, sources, [])
+    Unless some of the messages show otherwise, the walk runs before anything is asked of them: as if none brought
+    something for others, or was a row of a full load, and never as if one was a repeat. What it leaves and what is
+    stored then show whether that is so (docs/adr/0037)."""
+    names, seen = [source.name for source in sources], {}
+    if is_asked := _is_asked_first(batch, codec, sources):
+        _keep_brought(batch, sources, messages)
+        seen = full_loads.find(batch, codec, messages, sources) if codec.LOADS else {}
+    loads = _loads(batch, codec, messages, sources, seen)
+    changes = _walked(batch, codec, messages, sources, loads if is_asked else [])
     batch.append(changes, "silver.changes")
-    loads = _loads(batch, codec, messages, sources, {})
-    few = _decode_few(batch, codec, sources, num_messages, loads)
+    few = _decode_few(batch, codec, sources, num_messages, loads, is_asked)
     left = again = messages
-    if few is None:
+    if few is None and not is_asked:
         left = _left(batch, messages, names).persist()
         has_brought = _keep_brought(batch, sources, left)
         if seen := full_loads.find(batch, codec, left, sources) if codec.LOADS else {}:
@@ -97,7 +102,7 @@ def _write_fast(batch: Batch, codec, messages: "DataFrame", sources: list, num_m
             batch.append(_walked(batch, codec, again, sources, loads), "silver.changes")
             walked = _walked(batch, codec, messages, sources, loads)  # `left` changes with what is stored
             changes = walked if has_brought else changes.unionByName(walked.where("operation = 'REFRESH'"))
-            few = _decode_few(batch, codec, sources, num_messages, loads)
+            few = _decode_few(batch, codec, sources, num_messages, loads, True)
     judged = None
     if offers(codec, "IDENTITY") or has_repeats(batch, names, num_messages):
         remove_changes(batch, names)
@@ -111,6 +116,38 @@ def _write_fast(batch: Batch, codec, messages: "DataFrame", sources: list, num_m
         reject_conflicts(batch, judged, partial(raw_of_units, units=_bytes_of(messages)))
     left.unpersist()
     return loads
+
+
+def _is_asked_first(batch: Batch, codec, sources: list) -> bool:
+    """True if some messages of the batch, whichever are read first, bring what others name or are rows of a full load:
+    of a batch that brings a full load most messages are."""
+    if not (codec.LOADS or offers(codec, "brought")):
+        return False
+    own = f"where {batch.stored_of(source.name for source in sources)} limit {NUM_SAMPLE}"
+    rows = lake.peek(batch.project.lakehouse_path(), "bronze.messages", ["*"], own)
+    units, known = _timed(batch, sources, rows), _known(batch, codec)
+    try:
+        return guard.in_child(lambda: any(_tells(batch, codec, unit, known) for unit in units))
+    except Exception as error:  # the way of such a message is found later
+        log.info("no sample of the messages of batch %d: %s", batch.batch_id, guard.why(error))
+        return False
+
+
+def _timed(batch: Batch, sources: list, rows: list[dict]) -> list[dict]:
+    """Rows of bronze.messages with the time that says when a full load of files began."""
+    times = load_times.of_files(batch.project, sources)
+    return [load_times.timed(row, times.get((row["source"], row["path"]))) for row in rows]
+
+
+def _known(batch: Batch, codec) -> dict[str, dict[str, bytes]]:
+    """What was looked up, by source and name."""
+    return lookups.known(batch.project, batch.batch_id) if lookups.is_asked(codec) else {}
+
+
+def _tells(batch: Batch, codec, unit: dict, known: dict[str, dict[str, bytes]]) -> bool:
+    """True if a message tells something of others. In: what was looked up, by source and name."""
+    source = batch.project.sources[unit["source"]]
+    return brings_or_loads(codec, unit, source, batch.project.tables_of(source), known.get(source.name, {}))
 
 
 def _walked(batch: Batch, codec, messages: "DataFrame", sources: list, loads: list[dict]) -> "DataFrame":
@@ -140,10 +177,12 @@ def _keep_brought(batch: Batch, sources: list, messages: "DataFrame") -> bool:
     return bool(bringing) and lookups.keep_brought(batch.project, batch.batch_id, bringing, messages)
 
 
-def _decode_few(batch: Batch, codec, sources: list, num_messages: int, loads: list[dict]) -> list[dict] | None:
-    """Decode the messages that the compiled walk has left, without Spark. In: the number of all messages. Out: rows of
-    decoded.COLUMNS; None where the messages are many, tell something of others, or are no mere rejects and control
-    events: Spark has to read them."""
+def _decode_few(
+    batch: Batch, codec, sources: list, num_messages: int, loads: list[dict], is_asked: bool
+) -> list[dict] | None:
+    """Decode the messages that the compiled walk has left, without Spark. In: the number of all messages; whether it is
+    known what they tell of others. Out: rows of decoded.COLUMNS; None where the messages are many, tell something of
+    others that is not known, or are no mere rejects and control events: Spark has to read them."""
     lakehouse, own = batch.project.lakehouse_path(), batch.stored_of(source.name for source in sources)
     [stored] = lake.peek(lakehouse, "silver.changes", ["count(*) as n"], f"where {own}")
     if not 0 < num_messages - stored["n"] <= NUM_FEW:
@@ -151,29 +190,25 @@ def _decode_few(batch: Batch, codec, sources: list, num_messages: int, loads: li
     changes = f"(select source, unit_id from changes where {own})"
     left = f"select m.* from messages m left anti join {changes} c on m.source = c.source and m.unit_id = c.unit_id"
     tables = {"messages": "bronze.messages", "changes": "silver.changes"}
-    rows = lake.ask(lakehouse, f"{left} where {own}", **tables)
-    times = load_times.of_files(batch.project, sources)
-    units = [load_times.timed(m, times.get((m["source"], m["path"]))) for m in rows]
-    known = lookups.known(batch.project, batch.batch_id) if lookups.is_asked(codec) else {}
+    units, known = _timed(batch, sources, lake.ask(lakehouse, f"{left} where {own}", **tables)), _known(batch, codec)
+
+    def decoded_units() -> list[dict] | None:
+        if not is_asked and any(_tells(batch, codec, unit, known) for unit in units):
+            return None
+        return [row for unit in units for row in _rows_of(batch, codec, unit, loads, known)]
+
     try:
-        of_units = guard.in_child(lambda: [_rows_of(batch, codec, unit, loads, known) for unit in units])
+        given = guard.in_child(decoded_units)
     except Exception as error:  # Spark finds the message that the decoder fails on, or raises the same
         log.info("messages of batch %d go through Spark: %s", batch.batch_id, guard.why(error))
         return None
-    given = [row for of_unit in of_units for row in of_unit or [{"result": None}]]
-    return given if {row["result"] for row in given} <= {"reject", "control", "account"} else None
+    return given if given and {row["result"] for row in given} <= {"reject", "control", "account"} else None
 
 
-def _rows_of(
-    batch: Batch, codec, unit: dict, loads: list[dict], known: dict[str, dict[str, bytes]]
-) -> list[dict] | None:
-    """A message, decoded by the codec's exact path; None where it tells something of others. In: what was looked up, by
-    source and name."""
+def _rows_of(batch: Batch, codec, unit: dict, loads: list[dict], known: dict[str, dict[str, bytes]]) -> list[dict]:
+    """A message, decoded by the codec's exact path. In: what was looked up, by source and name."""
     source = batch.project.sources[unit["source"]]
-    tables, found = batch.project.tables_of(source), known.get(source.name, {})
-    if brings_or_loads(codec, unit, source, tables, found):
-        return None
-    return rows_of(codec, unit, source, tables, loads, found)
+    return rows_of(codec, unit, source, batch.project.tables_of(source), loads, known.get(source.name, {}))
 
 
 def brings_or_loads(codec, message: dict, source: Source, tables: dict[str, Table], known: dict[str, bytes]) -> bool:
