@@ -94,7 +94,7 @@ def read_files(files: list[tuple[str, bytes]], source: Source, tables: dict, del
         read = decode_block(codec, block.data, block.context, source, tables)
         unit_rules.check(read, source.codec, path, block.data, block.num_records, False)
         where = {"seqno": block.context["seqno"], "path": path}
-        for row in change_rows(codec, read, block.context, source, tables):
+        for row in change_rows(codec, read, block.context, tables):
             if verdicts.stands(ranges, row["unit_offset"]):
                 found["changes"].append(row | where | {"rba": offset + row["unit_offset"]})
         found["rejects"] += [r for r in read.rejects if verdicts.stands(ranges, r.unit_offset)]

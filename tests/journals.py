@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from inlet import change
+from inlet.codecs.codec import change_rows
 from inlet.codecs.linkexpress.journal import block, frame, pairs, reading
 from inlet.codecs.linkexpress.journal import files as codec
 from inlet.codecs.linkexpress.journal.open_transactions import Cells
@@ -68,7 +69,7 @@ def events_of(found: Plain) -> list[tuple]:
 def assert_unit_read_alike(data: bytes, context: dict, source, tables) -> int:
     """Out: how many changes the compiled walks have written."""
     found, plain = codec.decode(data, context, source, tables), plainly(data, context, source, tables, True)
-    rows, rejects = codec.changes_as_rows(found, context, source, tables), list(found.rejects)
+    rows, rejects = change_rows(codec, found, context, tables), list(found.rejects)
     assert [in_order(row) for row in rows] == [in_order(row) for row in plain.changes]
     if plain.rest:
         rest = rejects.pop()

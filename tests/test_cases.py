@@ -154,7 +154,7 @@ def decode_file(case: dict, data: bytes) -> dict:
     for block in blocks:
         unit = data[block.offset : block.offset + block.length]
         decoded = decode_block(codec, unit, block.context, source, tables)
-        rows = change_rows(codec, decoded, block.context, source, tables)
+        rows = change_rows(codec, decoded, block.context, tables)
         if isinstance(decoded.changes, pa.RecordBatch):
             assert list(map(said, rows)) == list(map(said, written_rows(case, block.context, decoded.changes)))
         assert len(rows) + len(decoded.rejects) + len(decoded.parts) + decoded.num_control == block.num_records

@@ -222,7 +222,7 @@ def whole(case: dict, data: bytes, len_block: int, ends: Iterable[int] = ()) -> 
             )
             of_unit = source, tables, "unit", block.data, None, block.num_records
             read = [decoded.rows_of(one, *of_unit) for one in (found, again)]
-            changes = [codec.change_rows(module, one, block.context, source, tables) for one in (found, again)]
+            changes = [codec.change_rows(module, one, block.context, tables) for one in (found, again)]
             assert read[0] == read[1] and changes[0] == changes[1], "a second answer differs"
             rows += [
                 placed(row, block.file_offset) | ({"rest": piece} if "problem" in block.context else {})
@@ -583,7 +583,7 @@ def test_what_was_encoded_is_decoded(name):
         path, stream = data[0], io.BytesIO(data[1])
         blocks = [b for b, _ in framing.cut_file(source, tables, path, stream, 0, None, True, codec=module)]
         results = [(codec.decode_block(module, b.data, b.context, source, tables), b.context) for b in blocks]
-        changes = [c for found, context in results for c in codec.change_rows(module, found, context, source, tables)]
+        changes = [c for found, context in results for c in codec.change_rows(module, found, context, tables)]
         rejects = [reject for found, _ in results for reject in found.rejects]
     else:
         topic = [value if isinstance(value, dict) else {"value": value} for value in data]

@@ -90,7 +90,7 @@ def assert_equal_to_the_decoder(codec, data: bytes, context: dict, source, table
         if is_message
         else decode_block(codec, data, context, source, tables)
     )
-    for row in change_rows(codec, decoded, context, source, tables):
+    for row in change_rows(codec, decoded, context, tables):
         mine = records_of(records, row["unit_offset"], row["unit_length"])
         assert [{name: getattr(one, name) for name in OF_PLACE} for one in mine] == [place_of(row)] * len(mine)
         if header := row.get("header"):
@@ -701,7 +701,7 @@ def test_the_records_of_a_text_say_what_the_decoder_reads_and_its_lines_are_all_
             assert all(note.name for record in records for note in record.notes)
         records = text_records.annotate(codec, data, context, source, case["tables"])
         decoded = decode_block(codec, data, context, source, case["tables"])
-        for row in change_rows(codec, decoded, context, source, case["tables"]):
+        for row in change_rows(codec, decoded, context, case["tables"]):
             (record,) = records_of(records, row["unit_offset"], row["unit_length"])
             assert {name: getattr(record, name) for name in OF_PLACE} == place_of(row)
         faults = {record.offset: (record.fault[0], record.fault_at) for record in records if record.fault}

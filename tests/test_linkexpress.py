@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from inlet import config
-from inlet.codecs.codec import decode_block
+from inlet.codecs.codec import change_rows, decode_block
 from inlet.codecs.linkexpress import group as codec
 from inlet.errors import REJECT_KINDS, ConfigError, Reject
 from inlet.fields import variant
@@ -193,7 +193,7 @@ def rows_of(data, contexts_and_blocks, source, tables) -> tuple[list[tuple], int
     for block in contexts_and_blocks:
         decoded = codec.decode(data[block.offset : block.offset + block.length], block.context, source, tables)
         num_rejects += len(decoded.rejects)
-        for row in codec.changes_as_rows(decoded, block.context, source, tables):
+        for row in change_rows(codec, decoded, block.context, tables):
             rows.append(
                 (
                     int(row["change_seq"][-10:]),
@@ -361,7 +361,7 @@ def test_images_of_every_width(num_columns, size):
     data = encode_file(records, True, "little", "cp932", layout, "little")
     source, tables = project(layout, logtype="little", max_record_bytes=1 << 20)
     context = codec.open_file(PATH, data, True, source, tables)
-    rows = codec.changes_as_rows(codec.decode(data, context, source, tables), context, source, tables)
+    rows = change_rows(codec, codec.decode(data, context, source, tables), context, tables)
     assert [row["after"] for row in rows] == [record[2] for record in records]
 
 
@@ -466,7 +466,7 @@ def changes_of(data: bytes, name: str, source, tables) -> list[dict]:
     assert not isinstance(context, Reject), context
     block = codec.cut(data, context, source, tables, 1 << 20, True).blocks[0]
     found = codec.decode(data[: block.length], block.context, source, tables)
-    return codec.changes_as_rows(found, block.context, source, tables)
+    return change_rows(codec, found, block.context, tables)
 
 
 @pytest.mark.parametrize("name", ["linkexpress_group", "linkexpress_table", "linkexpress_journal"])

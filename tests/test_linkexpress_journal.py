@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inlet.codecs.codec import change_rows
 from inlet.codecs.linkexpress.journal import files as codec
 from inlet.codecs.results import Waiting
 from inlet.errors import REJECT_KINDS, ConfigError, Reject
@@ -141,7 +142,7 @@ def rows_of(data: bytes, blocks, source, tables) -> list[tuple]:
     for block in blocks:
         decoded = codec.decode(data[block.offset : block.offset + block.length], block.context, source, tables)
         assert not decoded.rejects, decoded.rejects
-        changes = codec.changes_as_rows(decoded, block.context, source, tables)
+        changes = change_rows(codec, decoded, block.context, tables)
         rows += map(row_of, changes)
         rows += [(one.change_seq, one.kind) for one in decoded.controls]
         seqs = [one["change_seq"] for one in changes] + [one.change_seq for one in decoded.controls]
@@ -160,7 +161,7 @@ def decoded(data: bytes, source, tables) -> tuple:
     """What a whole file holds, and its changes as dicts."""
     context = codec.open_file(PATH, data, True, source, tables)
     found = codec.decode(data, context, source, tables)
-    return found, codec.changes_as_rows(found, context, source, tables)
+    return found, change_rows(codec, found, context, tables)
 
 
 def value_of(value, type_: str, how: How):
@@ -333,7 +334,7 @@ def counted(*messages: tuple[list, int], **options):
     context = codec.open_file(PATH, data, True, source, contracts)
     assert_unit_read_alike(data, context, source, contracts)
     found = codec.decode(data, context, source, contracts)
-    rows = codec.changes_as_rows(found, context, source, contracts)
+    rows = change_rows(codec, found, context, contracts)
     seqs = [int(one["change_seq"][-3:]) for one in rows], [int(one.change_seq[-3:]) for one in found.rejects]
     before = {name: value for name, value in context.items() if name != "each_journal"}  # as it was landed once
     assert_unit_read_alike(data, before, source, contracts)
@@ -408,7 +409,7 @@ def test_journals_of_gs_sets_have_numbers_without_a_sign_byte_where_no_journal_t
     context = codec.open_file(PATH, data, True, source, contracts)
     decoded = codec.decode(data, context, source, contracts)
     assert (decoded.changes.num_rows, decoded.rejects) == (1_002, [])
-    assert codec.changes_as_rows(decoded, context, source, contracts)[-1]["after"]["Q"] == Decimal(-42)
+    assert change_rows(codec, decoded, context, contracts)[-1]["after"]["Q"] == Decimal(-42)
 
 
 def test_a_small_file_that_waits_names_the_options_that_are_open():

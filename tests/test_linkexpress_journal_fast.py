@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inlet.codecs.codec import change_rows as rows_of
 from inlet.codecs.linkexpress.journal import change_rows
 from inlet.codecs.linkexpress.journal import files as codec
 from inlet.codecs.linkexpress.journal.open_transactions import Cells
@@ -118,7 +119,7 @@ def test_a_journal_that_cannot_be_read_is_counted_once_whatever_the_blocks(pair_
     for block in cut.blocks:
         unit = data[block.offset : block.offset + block.length]
         decoded = codec.decode(unit, block.context, source, contracts)
-        rows = codec.changes_as_rows(decoded, block.context, source, contracts)
+        rows = rows_of(codec, decoded, block.context, contracts)
         counters += [row["transaction_event_counter"] for row in rows]
     assert counters == [1, 2, 4, 5, 6]
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inlet.codecs.codec import change_rows
 from inlet.codecs.linkexpress.journal import files as codec
 from inlet.codecs.linkexpress.journal import frame
 from inlet.codecs.linkexpress.journal.open_transactions import Cells
@@ -96,5 +97,5 @@ def test_a_block_is_told_of_the_transactions_that_it_has_journals_of_alone(monke
     for block in cut.blocks:
         unit = data[block.offset : block.offset + block.length]
         decoded = codec.decode(unit, block.context, source, contracts)
-        rows += codec.changes_as_rows(decoded, block.context, source, contracts)
+        rows += change_rows(codec, decoded, block.context, contracts)
     assert [row["transaction_event_counter"] for row in rows] == [1] * num + [2] * num

@@ -2,6 +2,7 @@
 cross the extraction condition, tails without a commit record, files that come again.
 """
 
+from inlet.codecs.codec import change_rows
 from inlet.codecs.linkexpress import group, table
 from inlet.source import Source
 from inlet.table import Table
@@ -42,7 +43,7 @@ def changes_of(codec, name: str, data: bytes, tables: dict, **options) -> list[C
     context = codec.open_file(name, data, True, source, contracts)
     decoded = codec.decode(data, context, source, contracts)
     assert not decoded.rejects
-    rows = codec.changes_as_rows(decoded, context, source, contracts)
+    rows = change_rows(codec, decoded, context, contracts)
     found = [
         Change(
             "shop",

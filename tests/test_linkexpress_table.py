@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inlet.codecs.codec import change_rows
 from inlet.codecs.linkexpress import table as codec
 from inlet.errors import ConfigError, Reject
 from inlet.source import Source
@@ -69,7 +70,7 @@ def rows_of(data: bytes, blocks, source, tables) -> list[tuple]:
         assert not decoded.rejects
         rows += [
             (row["change_seq"], row["operation"], row["before"], row["after"], row["load_id"])
-            for row in codec.changes_as_rows(decoded, block.context, source, tables)
+            for row in change_rows(codec, decoded, block.context, tables)
         ]
         assert {decoded.changes.column(name).null_count for name in ("transaction_ordinal", "counter", "last")} == {
             decoded.changes.num_rows
@@ -220,7 +221,7 @@ def test_text_of_utf_16_is_read_in_no_byte_order_that_nothing_tells(word):
     assert isinstance(refused, Reject) and "auto: byte_order" in refused.expected
     source, tables = project(columns, charset="utf_16", byte_order="little")
     context = codec.open_file(PATH, data, True, source, tables)
-    rows = codec.changes_as_rows(codec.decode(data, context, source, tables), context, source, tables)
+    rows = change_rows(codec, codec.decode(data, context, source, tables), context, tables)
     assert [row["after"]["S"] for row in rows] == [word * (2 // len(word))] * 20
 
 

@@ -73,7 +73,7 @@ def read(given: list[tuple[str, bytes]], of: Source, tables: dict, sidecars=None
     waiting: dict[str, list[Waiting]] = {}
     for n, (path, data) in enumerate(given):
         for unit, one, context in _units(path, data, of, tables, (sidecars or {}).get(path), len_block):
-            found["changes"] += change_rows(files, one, context, of, tables)
+            found["changes"] += change_rows(files, one, context, tables)
             found["rejects"] += one.rejects
             found["controls"] += one.controls
             for part in one.parts:
@@ -469,7 +469,7 @@ def test_a_value_of_parquet_that_cannot_be_shown_is_a_reject_of_its_row(values, 
     of, context = source(without_mask="full"), {}
     context = files.open_rows("SHOP.ITEMS__ct/1.parquet", *opened_of(rows), {}, of, tables) | {"first_row": 0}
     one = files.decode_rows(rows, context, of, tables)
-    found = {row["after"]["ID"]: row["after"]["V"] for row in change_rows(files, one, context, of, tables)}
+    found = {row["after"]["ID"]: row["after"]["V"] for row in change_rows(files, one, context, tables)}
     kinds = {reject.unit_offset + 1: reject.kind for reject in one.rejects}
     for n, wanted in enumerate(expected, 1):
         if wanted in (None, "bad_text"):
@@ -487,7 +487,7 @@ def test_a_part_that_waited_says_what_its_change_says_that_comes_again_whole(tmp
     def decoded_as(rows: list) -> tuple:
         data = encode.delimited(ITEMS, rows, options=NAMES)
         [(unit, found, context)] = _units("SHOP.ITEMS__ct/1.csv", data, of, tables, None, 1 << 20)
-        return unit, found, context, change_rows(files, found, context, of, tables)
+        return unit, found, context, change_rows(files, found, context, tables)
 
     _, again, _, [whole] = decoded_as(rows)
     assert not again.parts

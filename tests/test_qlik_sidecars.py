@@ -84,7 +84,7 @@ def read(project, row: dict) -> dict[str, list]:
         context = json.loads(unit["context"])
         tables = project.tables_of(source)
         one = decode_block(files, unit["bytes"], context, source, tables)
-        one.changes = change_rows(files, one, context, source, tables)
+        one.changes = change_rows(files, one, context, tables)
         for name in found:
             found[name] += getattr(one, name)
     return found

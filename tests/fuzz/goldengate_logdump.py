@@ -1,6 +1,7 @@
 """Logdump's text: lines cut, spliced and damaged. Every byte is accounted for, however long blocks are; a change is the
 same where its lines stand alone."""
 
+from inlet.codecs.codec import change_rows
 from inlet.codecs.goldengate.logdump import files as logdump
 from inlet.errors import Reject
 from tests.test_cases import decode_file
@@ -51,4 +52,4 @@ def _check_block(case: dict, data: bytes, context: dict) -> int:
 
 def _rows(case: dict, data: bytes, context: dict) -> list[dict]:
     found = logdump.decode(data, context, case["source"], case["tables"])
-    return logdump.changes_as_rows(found, context, case["source"], case["tables"])
+    return change_rows(logdump, found, context, case["tables"])

@@ -31,7 +31,7 @@ def check(case: dict, units: list[bytes]) -> int:
         for order in ("big", "little"):
             context = piece.BEGINNING | {"seqno": 1, "offset": 0, "file_order": "big", "order": order, "last_seq": ""}
             found = trail.decode(unit, context, case["source"], case["tables"])
-            rows = change_rows(trail, found, context, case["source"], case["tables"])
+            rows = change_rows(trail, found, context, case["tables"])
             for row in rows:
                 _check_images(case, unit, row, order)
             _check_places(found.rejects, unit)

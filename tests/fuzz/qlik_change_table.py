@@ -86,7 +86,7 @@ def check_table(case: dict, table: pa.Table) -> int:
 
     def answer():
         one = files.decode_rows(table, context | {"first_row": 0}, case["source"], case["tables"])
-        changes = change_rows(files, one, context, case["source"], case["tables"])
+        changes = change_rows(files, one, context, case["tables"])
         found = [said(row) | {"at": row["unit_offset"]} for row in changes]
         return found + [decoded.reject_row(row) | {"at": row.unit_offset} for row in one.rejects], one.parts
 

@@ -157,7 +157,7 @@ def _changes_of(project: Project, source: Source, unit: dict) -> list[tuple[int,
         return []
     return [
         (unit["file_offset"] + row["unit_offset"], row["change_seq"])
-        for row in change_rows(codec, decoded, context, source, tables)
+        for row in change_rows(codec, decoded, context, tables)
     ]
 
 

@@ -38,13 +38,16 @@ from typing import Any, Protocol
 import pyarrow as pa
 from pydantic import BaseModel
 
+from inlet.codecs import columns
 from inlet.codecs.columns import Column
 from inlet.codecs.notes import Annotated, Note, Said
 from inlet.codecs.results import Companion, Cut, Decoded, Definition, Joined, Preview, Settings, Waiting
 from inlet.errors import Reject
+from inlet.fields import variant
 from inlet.source import Source
 from inlet.table import Table
 
+IMAGES = ("before", "after", "header")
 IMAGE = pa.struct(
     [pa.field("value", pa.binary(), nullable=False), pa.field("metadata", pa.binary(), nullable=False)]
 )  # VARIANT in Arrow
@@ -277,9 +280,6 @@ class ArrowFileCodec(FileCodec, Protocol):
         none.
         """
 
-    def changes_as_rows(self, decoded: Decoded, context: dict, source: Source, tables: dict[str, Table]) -> list[dict]:
-        """The same changes as COLUMNS makes of them, as dicts: for eyes and tests, not for bulk."""
-
 
 class DefinitionFiles(Codec, Protocol):
     """A codec whose vendor has definition files, which `inlet import` reads."""
@@ -506,10 +506,14 @@ def decode_block(codec: Any, data: bytes, context: dict, source: Source, tables:
     )
 
 
-def change_rows(codec: Any, decoded: Decoded, context: dict, source: Source, tables: dict[str, Table]) -> list[dict]:
-    """A block's changes as dicts."""
-    return (
-        decoded.changes
-        if isinstance(decoded.changes, list)
-        else codec.changes_as_rows(decoded, context, source, tables)
-    )
+def change_rows(codec: Any, decoded: Decoded, context: dict, tables: dict[str, Table]) -> list[dict]:
+    """A block's changes as dicts: for eyes and tests, not for bulk."""
+    if isinstance(decoded.changes, list):
+        return decoded.changes
+    rows = columns.rows(codec, decoded.changes, context, tables)
+    for row in rows:
+        images = {name: row[name] and variant.decode(**row[name]) for name in IMAGES if name in row}
+        row |= images | {"column_states": dict(row["column_states"]) if row.get("column_states") else None}
+        if at := row.get("change_timestamp"):
+            row["change_timestamp"] = at.replace(tzinfo=datetime.UTC)  # Arrow has a zone of its own
+    return rows

@@ -10,11 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from inlet import change
 from inlet.sql import literal
+from inlet.table import Table
 
 Given = Mapping[str, Any]  # name -> array of CHANGES, or scalar of CONSTANTS
 WORDS = pa.dictionary(pa.int32(), pa.string())
 LEN_HEX = 16
+TYPES = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64()}  # of CONSTANTS
 
 
 class Column(NamedTuple):
@@ -101,3 +104,34 @@ def hexadecimal(name: str) -> Column:
         return pc.if_else(numbers.is_valid(), found, pa.scalar(None, pa.string())) if numbers.null_count else found
 
     return Column(f"lpad(hex({name}), {LEN_HEX}, '0')", arrow)
+
+
+def of_changes(codec, changes: pa.RecordBatch, context: dict, tables: dict[str, Table]) -> dict[str, Any]:
+    """The columns of the change table that a codec of Arrow batches gives, by name: an array, or a scalar where it is
+    the same for all changes. In: the changes of a unit that could be framed, its context; its source's contracts."""
+    given: dict[str, Any] = dict(zip(changes.schema.names, changes.columns))
+    given |= {name: pa.scalar(v, TYPES[codec.CONSTANTS[name]]) for name, v in codec.constants(context).items()}
+    if "table_index" in given:
+        contracts = [table for _, table in sorted(codec.tables_of(context, tables).items())]
+        of_contracts = {
+            "source_schema": pa.array([t.schema_name for t in contracts], pa.string()).dictionary_encode(),
+            "source_table": pa.array([t.table_name for t in contracts], pa.string()).dictionary_encode(),
+            "table_version": pa.array([t.version for t in contracts], pa.int32()),
+        }
+        given |= {name: values.take(given["table_index"]) for name, values in of_contracts.items()}
+    given |= {name: column.arrow(given) for name, column in declared(codec).items()}
+    return {c.name: given[c.name] for c in change.CHANGES if c.name in given}
+
+
+def declared(codec) -> dict[str, Column]:
+    """What a codec declares, with the first letter of the operation."""
+    return {"change_oper": initial(codec.COLUMNS["operation"])} | codec.COLUMNS
+
+
+def rows(codec, changes: pa.RecordBatch, context: dict, tables: dict[str, Table]) -> list[dict]:
+    """The same as dicts, images as they are stored."""
+    if not len(changes):
+        return []
+    values = of_changes(codec, changes, context, tables)
+    columns = [v.to_pylist() if isinstance(v, pa.Array) else [v.as_py()] * len(changes) for v in values.values()]
+    return [dict(zip(values, row)) for row in zip(*columns)]

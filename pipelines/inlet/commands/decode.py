@@ -77,7 +77,7 @@ def _decode_blocks(project: Project, source: Source, file: Path) -> Iterator[tup
             continue
         rows = [
             (row["unit_offset"], row["unit_offset"], "change", row)
-            for row in change_rows(codec, found, block.context, source, tables)
+            for row in change_rows(codec, found, block.context, tables)
         ]
         rows += [(one.unit_offset, one.unit_offset, "control", control_row(one)) for one in found.controls]
         rows += [(no.unit_offset, no.byte_offset, "reject", reject_row(no, block.file_offset)) for no in found.rejects]

@@ -58,7 +58,7 @@ def _records(
     for control in found.controls:
         table = _table(control.source_schema, control.source_table)
         yield control.unit_offset, (control.unit_length, {"title": control.kind, "table": table})
-    for row in change_rows(codec, found, context, source, tables):
+    for row in change_rows(codec, found, context, tables):
         of_transaction = {name: row.get(f"transaction_{name}") for name in ("id", "event_counter", "last_event")}
         csn = (row.get("header") or {}).get("csn")
         yield (

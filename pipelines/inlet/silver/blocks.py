@@ -15,7 +15,7 @@ from inlet.bronze import guard
 from inlet.bronze.blocks import stored
 from inlet.bronze.framing import attempt
 from inlet.bronze.guard import guarded
-from inlet.codecs import CODECS
+from inlet.codecs import CODECS, columns
 from inlet.codecs.codec import FIRST_ROW, decode_block, offers
 from inlet.codecs.results import Decoded
 from inlet.config import Project
@@ -186,15 +186,14 @@ def changes(batch: Batch, codec, heads: list[dict], units, collector=None):
     places = batch.spark.createDataFrame(
         _places(batch.project, codec, heads, bool(by_table)), ", ".join(f"{n} {t}" for n, t in declared.items())
     )
-    declared_sql = {name: column.sql for name, column in change_files.columns(codec).items()}
-    columns = {
+    asked = {
         c.name: c.name if c.name in available | by_table.keys() else f"cast(null as {c.type})" for c in change.CHANGES
-    } | declared_sql
+    } | {name: column.sql for name, column in columns.declared(codec).items()}
     decode = with_places(codec, heads, decoder_of_changes(batch, codec, collector))
     return (
         units.mapInArrow(decode, f"place bigint, {lake.ddl_of(codec.CHANGES)}")
         .join(places.hint("broadcast"), "place")
-        .selectExpr(*[f"{columns[name]} as {name}" for name in decoded.CHANGE])
+        .selectExpr(*[f"{asked[name]} as {name}" for name in decoded.CHANGE])
     )
 
 

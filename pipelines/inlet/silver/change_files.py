@@ -18,7 +18,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from inlet import change, lake
-from inlet.codecs.columns import WORDS, Column, initial
+from inlet.codecs import columns
+from inlet.codecs.columns import WORDS
 from inlet.silver.batch import Batch
 from inlet.source import Source
 from inlet.table import Table
@@ -56,31 +57,16 @@ def write(batch: Batch, codec, units: "DataFrame", decode, table: str = TABLE) -
         lake.add_files(lakehouse, table, written)
 
 
-def whole_rows(codec, unit: dict, changes: pa.RecordBatch, source: Source, tables: dict[str, Table], of_batch: dict):
+def whole_rows(
+    codec, unit: dict, changes: pa.RecordBatch, source: Source, tables: dict[str, Table], of_batch: dict
+) -> pa.RecordBatch:
     """Changes of a unit as rows of the change table. In: what is the same for all changes of the batch."""
-    context = json.loads(unit["context"])
-    types = lake.arrow_schema(", ".join(f"{name} {type_}" for name, type_ in codec.CONSTANTS.items()))
-    constants = {name: pa.scalar(v, types.field(name).type) for name, v in codec.constants(context).items()}
-    given: dict[str, Any] = dict(zip(changes.schema.names, changes.columns)) | constants
-    if "table_index" in given:
-        contracts = [table for _, table in sorted(codec.tables_of(context, tables).items())]
-        of_tables = {
-            "source_schema": pa.array([t.schema_name for t in contracts], pa.string()).dictionary_encode(),
-            "source_table": pa.array([t.table_name for t in contracts], pa.string()).dictionary_encode(),
-            "table_version": pa.array([t.version for t in contracts], pa.int32()),
-        }
-        given |= {name: values.take(given["table_index"]) for name, values in of_tables.items()}
-    declared = {name: column.arrow(given) for name, column in columns(codec).items()}
-    given |= declared | of_batch | {"source": source.name, "unit_id": unit["unit_id"]}
-    if not source.header:
-        given["header"] = None
+    given = columns.of_changes(codec, changes, json.loads(unit["context"]), tables)
+    given |= (
+        {"source": source.name, "unit_id": unit["unit_id"]} | of_batch | ({} if source.header else {"header": None})
+    )
     schema = _schema()
     return pa.RecordBatch.from_arrays([_array(given.get(f.name), f.type, len(changes)) for f in schema], schema=schema)
-
-
-def columns(codec) -> dict[str, Column]:
-    """What a codec declares, with the first letter of the operation."""
-    return {"change_oper": initial(codec.COLUMNS["operation"])} | codec.COLUMNS
 
 
 def _schema() -> pa.Schema:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from inlet import lake
 from inlet.bronze import guard, load_times, lookups
 from inlet.bronze.history import Reading
-from inlet.codecs import CODECS
+from inlet.codecs import CODECS, columns
 from inlet.codecs.codec import decode_block, offers
 from inlet.lake import snapshots
 from inlet.silver import blocks, decoded, file_loads, full_loads, messages, parts, small_parts, verdicts
@@ -25,7 +25,6 @@ from inlet.unit import PLANNED
 
 log = logging.getLogger(__name__)
 NUM_RECORDS, NUM_BYTES = 2_000, 4 << 20  # at most
-IMAGES = ("before", "after", "header")
 
 
 def write(batch: Batch, files: Sequence[Reading]) -> set[str]:
@@ -173,16 +172,10 @@ def _rows_of_block(codec, unit: dict, source: Source, tables: dict[str, Table]) 
     if isinstance(found.changes, list):
         return rows
     of_unit = {"source": source.name, "unit_id": unit["unit_id"], "result": "change"}
-    images = [name for name in IMAGES if name in found.changes.schema.names]
-    stored = found.changes.select(images).to_pylist()
-    changes = codec.changes_as_rows(found, context, source, tables)
     ranges = json.loads(unit["ranges"]) if unit["ranges"] else None
-    for row, image in zip(changes, stored, strict=True):
-        if ranges and not verdicts.stands(ranges, row["unit_offset"]):
-            continue
-        states = row.get("column_states")
-        of_states = {"column_states": list(states.items()) if isinstance(states, dict) else states}
-        rows.append(dict.fromkeys(IMAGES) | row | of_states | image | of_unit)
+    for row in columns.rows(codec, found.changes, context, tables):
+        if not ranges or verdicts.stands(ranges, row["unit_offset"]):
+            rows.append(dict.fromkeys(decoded.OBJECTS) | row | of_unit)
     return rows
 
 

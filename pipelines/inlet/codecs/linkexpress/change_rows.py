@@ -2,13 +2,8 @@
 and tests.
 """
 
-from inlet import change
 from inlet.codecs.columns import digits, joined, only_of, same, word
-from inlet.codecs.linkexpress.frames import tables_of
 from inlet.codecs.linkexpress.reject import change_seq_of, change_seq_prefix
-from inlet.codecs.results import Decoded
-from inlet.fields import variant
-from inlet.source import Source
 
 OPERATIONS = ("REFRESH", "INSERT", "UPDATE", "DELETE")  # by operation code
 CONSTANTS = {"prefix": "string"}
@@ -36,42 +31,3 @@ def span(context: dict, num_records: int) -> tuple[str, str] | None:
 def load_of(context: dict) -> str | None:
     """The id of the full load that a file is."""
     return context.get("load_id")
-
-
-def changes_as_rows(decoded: Decoded, context: dict, source: Source, tables: dict) -> list[dict]:
-    """Decoded changes as rows of the change table, without the columns of unit and batch: for eyes and tests, not for
-    bulk.
-    """
-    names, rows = sorted(tables), []
-    if decoded.changes.num_rows:  # a file that was refused has no time
-        prefix, tables = change_seq_prefix(context), tables_of(context, tables)
-    for row in decoded.changes.to_pylist():
-        table, operation = tables[names[row["table_index"]]], OPERATIONS[row["operation"]]
-        is_load = operation == "REFRESH"
-        rows.append(
-            {
-                "source": source.name,
-                "source_schema": table.schema_name,
-                "source_table": table.table_name,
-                "table_version": table.version,
-                "change_seq": f"{prefix}{row['record_ordinal']:010d}",
-                "operation": operation,
-                "change_oper": change.OPERATIONS[operation],
-                "transaction_id": None
-                if row["transaction_ordinal"] is None
-                else f"{prefix}-{row['transaction_ordinal']}",
-                "transaction_event_counter": row["counter"],
-                "transaction_last_event": row["last"],
-                "change_timestamp": None,
-                "stream_position": None,
-                "change_mask": None,
-                "column_mask": None,
-                "before": row["before"] and variant.decode(**row["before"]),
-                "after": row["after"] and variant.decode(**row["after"]),
-                "column_states": None,
-                "load_id": prefix if is_load else None,
-                "unit_offset": row["unit_offset"],
-                "unit_length": row["unit_length"],
-            }
-        )
-    return rows

@@ -39,7 +39,7 @@ Source    Linkexpress Replication option manual, 6.14; docs/formats/linkexpress_
 from inlet.codecs.linkexpress import file_name, opening
 from inlet.codecs.linkexpress.annotate import annotate
 from inlet.codecs.linkexpress.block import CHANGES, cut, decode
-from inlet.codecs.linkexpress.change_rows import COLUMNS, CONSTANTS, changes_as_rows, constants, load_of, span
+from inlet.codecs.linkexpress.change_rows import COLUMNS, CONSTANTS, constants, load_of, span
 from inlet.codecs.linkexpress.definition import definitions_of, settings_of
 from inlet.codecs.linkexpress.file_name import base_name
 from inlet.codecs.linkexpress.frames import GROUP, check, ids_of, tables_of
@@ -55,7 +55,6 @@ __all__ = (  # what the codec offers beside what is here
     "COLUMNS",
     "CONSTANTS",
     "annotate",
-    "changes_as_rows",
     "check",
     "constants",
     "cut",

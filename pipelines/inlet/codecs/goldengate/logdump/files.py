@@ -181,10 +181,3 @@ def span(context: dict, num_records: int) -> tuple[str, str] | None:
 
 def constants(context: dict) -> dict:
     return {"seqno": context["seqno"]}
-
-
-def changes_as_rows(decoded: Decoded, context: dict, source: Source, tables: dict) -> list[dict]:
-    """The same changes as COLUMNS makes of them."""
-    rbas = decoded.changes["rba"].to_pylist()  # type: ignore[call-overload]
-    rows = trail.changes_as_rows(decoded, context, source, tables)
-    return [row | {"stream_position": f"{context['seqno']}/{rba}"} for row, rba in zip(rows, rbas)]

@@ -57,9 +57,8 @@ from inlet.codecs.goldengate.trail import columns, cuts, file_header, frame, io_
 from inlet.codecs.goldengate.trail.block import decode  # noqa: F401  part of what a codec offers
 from inlet.codecs.goldengate.trail.change_rows import CHANGES  # noqa: F401  part of what a codec offers
 from inlet.codecs.goldengate.trail.layout import versions_of
-from inlet.codecs.results import STANDS, Block, Cut, Decoded, Mark
+from inlet.codecs.results import STANDS, Block, Cut, Mark
 from inlet.errors import Reject
-from inlet.fields import variant
 from inlet.source import Source
 
 OPTIONS = Options
@@ -263,38 +262,3 @@ def tables_of(context: dict, tables: dict) -> dict:
 def load_of(context: dict) -> None:
     """A trail has no full loads: rows of an initial load are inserts."""
     return None
-
-
-def changes_as_rows(decoded: Decoded, context: dict, source: Source, tables: dict) -> list[dict]:
-    """The same changes as COLUMNS makes of them."""
-    versions = versions_of(tables)
-    names = sorted(versions)
-    rows = []
-    for row in decoded.changes.to_pylist():  # type: ignore[union-attr]
-        table = versions[names[row["table_index"]]]
-        operation = io_types.OPERATIONS[row["operation"]]
-        rows.append(
-            {
-                "source_schema": table.schema_name,
-                "source_table": table.table_name,
-                "table_version": table.version,
-                "change_seq": row["change_seq"],
-                "operation": operation,
-                "change_oper": operation[0],
-                "transaction_id": row["transaction_id"],
-                "transaction_event_counter": row["counter"],
-                "transaction_last_event": row["last"],
-                "change_timestamp": row["io_time"] and piece.EPOCH + piece.timedelta(microseconds=row["io_time"]),
-                "stream_position": piece.place_of(context, row["unit_offset"]),
-                "change_mask": row["change_mask"],
-                "column_mask": row["column_mask"],
-                "before": row["before"] and variant.decode(**row["before"]),
-                "after": row["after"] and variant.decode(**row["after"]),
-                "column_states": dict(row["column_states"]) if row["column_states"] else None,
-                "header": row["header"] and variant.decode(**row["header"]),
-                "load_id": None,
-                "unit_offset": row["unit_offset"],
-                "unit_length": row["unit_length"],
-            }
-        )
-    return rows

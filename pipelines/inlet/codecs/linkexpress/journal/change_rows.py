@@ -7,17 +7,13 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pyarrow as pa
 
-from inlet import change
 from inlet.codecs.codec import IMAGE
 from inlet.codecs.columns import digits, hexadecimal, instant, joined, same, word
-from inlet.codecs.linkexpress.frames import tables_of
 from inlet.codecs.linkexpress.journal import frames, header_variant, open_transactions
 from inlet.codecs.linkexpress.journal.record import OPERATIONS
 from inlet.codecs.linkexpress.local_time import utc_time
 from inlet.codecs.linkexpress.reject import change_seq_prefix
-from inlet.codecs.results import Decoded
 from inlet.fields import variant
-from inlet.source import Source
 
 CHANGES = pa.schema(
     [
@@ -224,35 +220,3 @@ def _as_arrow(row: dict, names: list[str]) -> dict:
         "unit_offset": row["unit_offset"],
         "unit_length": row["unit_length"],
     }
-
-
-def changes_as_rows(decoded: Decoded, context: dict, source: Source, tables: dict) -> list[dict]:
-    """The same changes as COLUMNS makes of them."""
-    names, rows = sorted(tables), []  # a file that was refused has no time
-    if decoded.changes.num_rows:  # type: ignore[union-attr]
-        prefix, tables = change_seq_prefix(context), tables_of(context, tables)
-    for row in decoded.changes.to_pylist():  # type: ignore[union-attr]
-        table, operation = tables[names[row["table_index"]]], OPERATIONS[row["operation"]]
-        id_, at = row["trnid"], row["utc_time"]
-        rows.append(
-            {
-                "source_schema": table.schema_name,
-                "source_table": table.table_name,
-                "table_version": table.version,
-                "change_seq": f"{prefix}{row['record_ordinal']:010d}",
-                "operation": operation,
-                "change_oper": change.OPERATIONS[operation],
-                "transaction_id": None if id_ is None else f"{id_ & (1 << 64) - 1:016X}",
-                "transaction_event_counter": row["counter"],
-                "transaction_last_event": row["last"],
-                "change_timestamp": None if at is None else (EPOCH + at * MICROSECOND).replace(tzinfo=datetime.UTC),
-                "column_mask": row["column_mask"],
-                "before": row["before"] and variant.decode(**row["before"]),
-                "after": row["after"] and variant.decode(**row["after"]),
-                "column_states": dict(row["column_states"]) if row["column_states"] else None,
-                "header": None if row["header"] is None else variant.decode(**row["header"]),
-                "unit_offset": row["unit_offset"],
-                "unit_length": row["unit_length"],
-            }
-        )
-    return rows

@@ -100,14 +100,7 @@ from inlet.codecs.linkexpress.journal import frame
 from inlet.codecs.linkexpress.journal import reading as journal_reading
 from inlet.codecs.linkexpress.journal.annotate import annotate
 from inlet.codecs.linkexpress.journal.block import cut, decode
-from inlet.codecs.linkexpress.journal.change_rows import (
-    CHANGES,
-    COLUMNS,
-    CONSTANTS,
-    changes_as_rows,
-    constants,
-    load_of,
-)
+from inlet.codecs.linkexpress.journal.change_rows import CHANGES, COLUMNS, CONSTANTS, constants, load_of
 from inlet.codecs.linkexpress.journal.columns import check
 from inlet.codecs.linkexpress.journal.definition import definitions_of, settings_of
 from inlet.codecs.linkexpress.journal.messages import decode_message, join, place_of
@@ -127,7 +120,6 @@ __all__ = (  # what the codec offers beside what is here
     "COLUMNS",
     "CONSTANTS",
     "annotate",
-    "changes_as_rows",
     "check",
     "constants",
     "cut",

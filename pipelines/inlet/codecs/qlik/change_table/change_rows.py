@@ -4,12 +4,9 @@ tests.
 
 import pyarrow as pa
 
-from inlet import change
 from inlet.codecs.codec import IMAGE
 from inlet.codecs.columns import digits, first_of, joined, same, word
-from inlet.codecs.results import Decoded
 from inlet.fields import variant
-from inlet.source import Source
 from inlet.table import Table
 
 OPERATIONS = ("REFRESH", "INSERT", "UPDATE", "DELETE", "TRUNCATE")
@@ -69,24 +66,3 @@ def batch_of(rows: list[dict]) -> pa.RecordBatch:
 
 def _variant(image: dict | None) -> dict | None:
     return None if image is None else dict(zip(("value", "metadata"), variant.encode(image)))
-
-
-def changes_as_rows(decoded: Decoded, context: dict, source: Source, tables: dict[str, Table]) -> list[dict]:
-    """The same changes as dicts."""
-    told = constants(context)
-    rows = []
-    for row in decoded.changes.to_pylist():
-        word, ordinal = OPERATIONS[row["operation"]], row.pop("row_ordinal")
-        rows.append(
-            row
-            | {
-                "source_schema": told["source_schema"],
-                "source_table": told["source_table"],
-                "change_seq": row["change_seq"] or f"{told['place_of_load']}{ordinal:08d}",
-                "operation": word,
-                "change_oper": change.OPERATIONS[word],
-                "load_id": told["load"],
-            }
-            | {name: row[name] and variant.decode(**row[name]) for name in VARIANTS}
-        )
-    return rows

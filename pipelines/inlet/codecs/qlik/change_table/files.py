@@ -77,14 +77,7 @@ from inlet.codecs.qlik import dfm
 from inlet.codecs.qlik.change_table import file_name, opening, sidecars
 from inlet.codecs.qlik.change_table.annotate import annotate, annotate_rows
 from inlet.codecs.qlik.change_table.block import cut, decode
-from inlet.codecs.qlik.change_table.change_rows import (
-    CHANGES,
-    COLUMNS,
-    CONSTANTS,
-    changes_as_rows,
-    constants,
-    tables_of,
-)
+from inlet.codecs.qlik.change_table.change_rows import CHANGES, COLUMNS, CONSTANTS, constants, tables_of
 from inlet.codecs.qlik.change_table.options import Options
 from inlet.codecs.qlik.change_table.pairs import half, join
 from inlet.codecs.qlik.change_table.preview import preview
@@ -104,7 +97,6 @@ __all__ = (
     "CONSTANTS",
     "annotate",
     "annotate_rows",
-    "changes_as_rows",
     "constants",
     "cut",
     "decode",
