@@ -5,11 +5,11 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 # what `make test` asks: TESTS=all, every test with all its rounds; TESTS=gate, these and the short proofs of .ci/run
-TESTS       ?= loop
+TESTS       := loop
 PYTEST_loop := $(PYTEST) -m "smoke or not (spark or slow)"
 PYTEST_all  := INLET_ALL_ROUNDS=1 $(PYTEST) -m "not proof"
-PYTEST_gate := INLET_ALL_ROUNDS=1 INLET_STREAMS=800 INLET_PROOF=1 INLET_FUZZ_SECONDS=15 INLET_KILLS=4 INLET_KAFKA_KILLS=1 \
-               $(PYTEST) -m "gate or not proof"
+PYTEST_gate := INLET_ALL_ROUNDS=1 INLET_STREAMS=$${INLET_STREAMS:-800} INLET_PROOF=1 INLET_FUZZ_SECONDS=$${INLET_FUZZ_SECONDS:-15} \
+               INLET_KILLS=$${INLET_KILLS:-4} INLET_KAFKA_KILLS=$${INLET_KAFKA_KILLS:-1} $(PYTEST) -m "gate or not proof"
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
@@ -25,7 +25,7 @@ demo-kafka: $(READY)    ## the shop of the demo over a Kafka broker, followed in
 	@$(BIN)/python -m infra.local.demo_kafka
 
 test: $(READY)          ## the six-minute loop: the core, and with Spark each step, guarantee and family of codecs once
-	@$(PYTEST_$(TESTS))
+	@$(or $(PYTEST_$(TESTS)),$(error TESTS is loop, all or gate))
 
 test-all: $(READY)      ## every test but for `make proof` (the core alone, without Java: .venv/bin/pytest -m "not spark")
 	@$(PYTEST_all)

@@ -17,12 +17,10 @@ SHOP = {"codec": "qlik_json", "from": f"landing/{NAME}/*.parquet", "tables": {"i
 LATER = dt.timedelta(minutes=1)
 
 
-def change(n: int, price=1) -> bytes:
+def change(n: int, price=1, **more) -> bytes:
     row = {"ITEM_ID": n, "NAME": "a", "PRICE": price}
-    return qlik.value(
-        {"operation": "INSERT", "after": row, "change_seq": f"20260102040000{n:021d}", "transaction_id": f"{n:032x}"},
-        COLUMNS,
-    )
+    of_change = {"operation": "INSERT", "after": row, "change_seq": f"20260102040000{n:021d}"}
+    return qlik.value(of_change | {"transaction_id": f"{n:032x}"} | more, COLUMNS)
 
 
 def refresh(n: int) -> bytes:
@@ -39,6 +37,12 @@ BATCHES = [  # what is among the messages; these; how often changes are written;
     ("further rows of that load, and a repeat", [refresh(3), change(70)], 3, (1, 1, 0, 0)),
     (SAMPLED, [refresh(4), change(80), b"{", refresh(5)], 1, (3, 0, 1, 0)),
     (f"{SAMPLED}, and a repeat", [refresh(6), change(80)], 2, (1, 1, 0, 0)),
+    (
+        "a change with an event, which the walk leaves",
+        [change(90), change(100, change_timestamp="at four")],
+        2,
+        (2, 0, 0, 0),
+    ),
 ]
 
 
@@ -74,9 +78,11 @@ def test_messages_are_written_once_unless_they_ask_for_more(spark, lakehouse, tm
         "select operation, cast(after:ITEM_ID as int) as id, cast(after:PRICE as int) as price, load_id is not null "
         f"as is_loaded from silver.changes where source = '{NAME}' order by operation, id"
     ).collect()
-    of_changes = [("INSERT", n, 1, False) for n in (10, 20, 30, 40, 50, 60, 70, 80)]
+    of_changes = [("INSERT", n, 1, False) for n in range(10, 101, 10)]
     assert [tuple(row) for row in changes] == [*of_changes, *(("REFRESH", n, 1, True) for n in range(1, 7))]
     kinds = spark.sql(f"select kind from silver.rejects where source = '{NAME}' order by 1").collect()
     assert [row.kind for row in kinds] == ["conflicting_duplicate", *["invalid_json"] * 3]
     states = spark.sql(f"select distinct state from silver.transactions where source = '{NAME}'").collect()
-    assert len(stored(spark, [NAME])["silver.transactions"]) == 8 and len(states) == 1
+    assert len(stored(spark, [NAME])["silver.transactions"]) == 10 and len(states) == 1
+    events = spark.sql(f"select kind from silver.control_events where source = '{NAME}' and kind not like '%load%'")
+    assert [row.kind for row in events.collect()] == ["unreadable_timestamp"]

@@ -42,7 +42,7 @@ def joined(*parts: Column, by: str = "") -> Column:
 
 
 def digits(name: str, length: int) -> Column:
-    """A number that is not negative, as so many digits."""
+    """A number that is not negative and has at most so many digits, as so many."""
     return Column(
         f"lpad(cast({name} as string), {length}, '0')",
         lambda given: pc.utf8_lpad(given[name].cast(pa.string()), length, "0"),
@@ -55,7 +55,7 @@ def total(one: str, other: str) -> Column:
 
 
 def word(words: Sequence[str], name: str, first: int = 0) -> Column:
-    """One of some words by its number. In: the number of the first word."""
+    """One of some words by its number, which is that of a word or null. In: the number of the first word."""
     place = f"{name} + {1 - first}" if first != 1 else name
     return Column(
         f"element_at(array({', '.join(map(literal, words))}), {place})",
@@ -66,10 +66,12 @@ def word(words: Sequence[str], name: str, first: int = 0) -> Column:
 
 
 def initial(of_word: Column) -> Column:
-    """The first letter of a word that `word` gives."""
+    """The first letter of a word."""
 
-    def arrow(given: Given) -> pa.DictionaryArray:
+    def arrow(given: Given) -> Any:
         words = of_word.arrow(given)
+        if not isinstance(words, pa.DictionaryArray):
+            return pc.utf8_slice_codeunits(words, 0, 1)
         return pc.utf8_slice_codeunits(words.dictionary, 0, 1).dictionary_encode().take(words.indices)
 
     return Column(f"left({of_word.sql}, 1)", arrow)
@@ -125,7 +127,7 @@ def of_changes(codec, changes: pa.RecordBatch, context: dict, tables: dict[str, 
 
 def declared(codec) -> dict[str, Column]:
     """What a codec declares, with the first letter of the operation."""
-    return {"change_oper": initial(codec.COLUMNS["operation"])} | codec.COLUMNS
+    return {"change_oper": initial(codec.COLUMNS.get("operation", same("operation")))} | codec.COLUMNS
 
 
 def rows(codec, changes: pa.RecordBatch, context: dict, tables: dict[str, Table]) -> list[dict]:

@@ -90,31 +90,33 @@ def _write_fast(batch: Batch, codec, messages: "DataFrame", sources: list, num_m
     batch.append(changes, "silver.changes")
     few = _decode_few(batch, codec, sources, num_messages, loads, is_asked)
     left = again = messages
-    if few is None and not is_asked:
-        left = _left(batch, messages, names).persist()
-        has_brought = _keep_brought(batch, sources, left)
-        if seen := full_loads.find(batch, codec, left, sources) if codec.LOADS else {}:
-            loads = _loads(batch, codec, messages, sources, seen)
-        again = messages if has_brought else left
-        if has_brought:
+    try:
+        if few is None and not is_asked:
+            left = _left(batch, messages, names).persist()
+            has_brought = _keep_brought(batch, sources, left)
+            if seen := full_loads.find(batch, codec, left, sources) if codec.LOADS else {}:
+                loads = _loads(batch, codec, messages, sources, seen)
+            again = messages if has_brought else left
+            if has_brought:
+                remove_changes(batch, names)
+            if has_brought or seen:
+                walked = _walked(batch, codec, again, sources, loads)
+                batch.append(walked, "silver.changes")
+                changes = walked if has_brought else changes.unionByName(walked)
+                few = _decode_few(batch, codec, sources, num_messages, loads, True)
+        judged = None
+        if offers(codec, "IDENTITY") or has_repeats(batch, names, num_messages):
             remove_changes(batch, names)
-        if has_brought or seen:
-            batch.append(_walked(batch, codec, again, sources, loads), "silver.changes")
-            walked = _walked(batch, codec, messages, sources, loads)  # `left` changes with what is stored
-            changes = walked if has_brought else changes.unionByName(walked.where("operation = 'REFRESH'"))
-            few = _decode_few(batch, codec, sources, num_messages, loads, True)
-    judged = None
-    if offers(codec, "IDENTITY") or has_repeats(batch, names, num_messages):
-        remove_changes(batch, names)
-        judged = write_changes(batch, changes, True, codec)
-    if few is None:
-        _write_exact(batch, codec, _left(batch, again, names, judged), sources, loads)
-    elif few:
-        decoded.add(batch, few)
-        parts.settle_known(batch, codec, names)
-    if judged is not None:
-        reject_conflicts(batch, judged, partial(raw_of_units, units=_bytes_of(messages)))
-    left.unpersist()
+            judged = write_changes(batch, changes, True, codec)
+        if few is None:
+            _write_exact(batch, codec, _left(batch, again, names, judged), sources, loads)
+        elif few:
+            decoded.add(batch, few)
+            parts.settle_known(batch, codec, names)
+        if judged is not None:
+            reject_conflicts(batch, judged, partial(raw_of_units, units=_bytes_of(messages)))
+    finally:
+        left.unpersist()
     return loads
 
 
@@ -158,9 +160,13 @@ def _walked(batch: Batch, codec, messages: "DataFrame", sources: list, loads: li
 
 
 def _left(batch: Batch, messages: "DataFrame", names: list[str], judged: Judged | None = None) -> "DataFrame":
-    """The messages that the compiled walk has left. In: its changes with their verdicts, where not all are stored."""
+    """The messages that the compiled walk has left. In: its changes with their verdicts, where not all are stored.
+
+    They are those of one version of silver.changes: what is stored of them later does not take them out of it, though
+    Spark forgets what it keeps of a table that is written."""
+    stored = f"silver.changes version as of {lake.version(batch.project.lakehouse_path(), 'silver.changes')}"
     own = f"batch_id = {batch.batch_id} and {among(names)}"
-    answered = batch.spark.sql(f"select unit_id from silver.changes where {own}")
+    answered = batch.spark.sql(f"select unit_id from {stored} where {own}")
     if judged is not None:
         answered = answered.union(judged.rows.where("verdict <> 'new'").select("unit_id"))
     return messages.join(answered, "unit_id", "left_anti")
