@@ -20,6 +20,7 @@ from inlet.commands import decode, move_load, replay
 from inlet.commands.run import build_gold
 from inlet.errors import CheckFailed, ConfigError
 from inlet.gold import generate
+from inlet.silver import messages as silver_messages
 from tests import projects
 from tests.encode import qlik
 
@@ -244,7 +245,7 @@ def test_the_skew_of_clocks_moves_new_loads_earlier(spark, lakehouse, tmp_path):
 
 
 def test_loads_of_topics_with_the_same_checksum_are_mended(spark, lakehouse, tmp_path, monkeypatch):
-    """An earlier Inlet gave both topics the same number."""
+    """An earlier Inlet gave both topics the same number, and did not look whether two rows of loads share a place."""
     name, seen = "alike_shop", {}
     for n in itertools.count():
         topic = f"topic{n}"
@@ -261,6 +262,7 @@ def test_loads_of_topics_with_the_same_checksum_are_mended(spark, lakehouse, tmp
             "give",
             lambda self, load, topic: load["topics"].update({topic: full_load.topic_number(topic)}),
         )
+        patch.setattr(silver_messages, "has_repeats", lambda *given: False)
         batch_id = run(project, spark, messages, 1)
     assert "silver.changes" in failed_checks(project, spark, batch_id)
     result = CliRunner().invoke(
