@@ -78,7 +78,8 @@ def changes_of(spark, source: str) -> list[tuple]:
     return [(int(row.seq[16:]), json.loads(row.after), row.mask) for row in rows]
 
 
-def test_masks_are_read_by_the_metadata_message_that_a_message_names(spark, lakehouse, tmp_path):
+def test_masks_are_read_by_the_metadata_message_that_a_message_names(spark, lakehouse, tmp_path, monkeypatch):
+    monkeypatch.setattr(silver_messages, "NUM_SAMPLE", 0)  # so the changes are walked before and after
     name = "lists_shop"
     project = project_of(tmp_path, lakehouse, name)
     first = [

@@ -102,8 +102,8 @@ def hexadecimal(name: str) -> Column:
         numbers = given[name]
         text = numbers.fill_null(0).to_numpy(zero_copy_only=False).astype(">i8").tobytes().hex().upper().encode()
         ends = pa.py_buffer(np.arange(0, len(text) + 1, LEN_HEX, dtype=np.int32))
-        found = pa.Array.from_buffers(pa.string(), len(numbers), [None, ends, pa.py_buffer(text)])
-        return pc.if_else(numbers.is_valid(), found, pa.scalar(None, pa.string())) if numbers.null_count else found
+        texts = pa.Array.from_buffers(pa.string(), len(numbers), [None, ends, pa.py_buffer(text)])
+        return pc.if_else(numbers.is_valid(), texts, pa.scalar(None, pa.string())) if numbers.null_count else texts
 
     return Column(f"lpad(hex({name}), {LEN_HEX}, '0')", arrow)
 

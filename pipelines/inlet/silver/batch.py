@@ -319,7 +319,7 @@ def has_repeats(batch: Batch, sources: list[str], num: int) -> bool:
 
 def remove_changes(batch: Batch, sources: list[str]) -> None:
     """Remove what this batch has stored of the changes of these sources, which are to be written again. Until the
-    ledger has the batch its changes are visible to nobody."""
+    ledger has the batch no one sees its changes."""
     batch.spark.sql(f"delete from silver.changes where batch_id = {batch.batch_id} and {among(sources)}")
 
 

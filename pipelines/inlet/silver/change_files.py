@@ -146,8 +146,8 @@ class _Statistics:
             column = rows.column(name)
             self.num_nulls[name] += column.null_count
             values = column.unique().dictionary_decode() if column.type == WORDS else column
-            found = pc.min_max(values).as_py().values()
-            self.values[name] = [*self.values.get(name, []), *(value for value in found if value is not None)]
+            ends = pc.min_max(values).as_py().values()
+            self.values[name] = [*self.values.get(name, []), *(value for value in ends if value is not None)]
 
     def as_json(self) -> str:
         values = {name: values for name, values in self.values.items() if values}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from inlet import change, lake
 from inlet.bronze import guard
-from inlet.codecs.codec import FIRST_ROW
+from inlet.codecs.codec import FIRST_ROW, IMAGES
 from inlet.codecs.results import Control, Decoded, Part, event_detail
 from inlet.errors import AccountingError, Reject
 from inlet.fields import variant
@@ -35,7 +35,6 @@ COLUMNS = {"result": "string", "num_packed": "bigint", "num_control": "bigint", 
 }
 DDL = ", ".join(f"{name} {type_}" for name, type_ in COLUMNS.items())
 NEEDED = ("source_schema", "source_table", "table_version", "change_seq", "operation", "unit_offset", "unit_length")
-OBJECTS = ("before", "after", "header")
 NOTHING = Decoded([])
 ADDED = {"change": "silver.changes", "reject": "silver.rejects", "control": "silver.control_events"}
 
@@ -204,8 +203,8 @@ def change_row(row: dict, codec: str, tables: dict[str, Table]) -> dict:
             "It is a fault of the codec, which has to reject a record that does not hold to its table's contract",
         )
     row = {"change_oper": change.OPERATIONS[row["operation"]]} | row
-    objects: dict[str, dict | None] = dict.fromkeys(OBJECTS)
-    for name in OBJECTS:
+    objects: dict[str, dict | None] = dict.fromkeys(IMAGES)
+    for name in IMAGES:
         if row.get(name) is not None:
             value, metadata = variant.encode(row[name])
             objects[name] = {"value": value, "metadata": metadata}

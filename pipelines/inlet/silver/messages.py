@@ -1,5 +1,5 @@
 """Units of message formats in Spark: what the codec's fast path certainly reads right is written at once, before
-anything else is asked of the messages; every other message of the batch is found by its missing change and goes to the
+anything else is asked of the messages; every other message of the batch, which has no change then, goes to the
 codec's exact path, whose answer is a change, a reject or a control event: without Spark where these are few. No message
 has a third way out.
 """
@@ -78,20 +78,20 @@ def _count_landed(batch: Batch, names: list[str]) -> int:
 def _write_fast(batch: Batch, codec, messages: "DataFrame", sources: list, num_messages: int) -> list[dict]:
     """Write what the compiled walk reads, then what it leaves. Out: the full loads known after it.
 
-    Unless some of the messages show otherwise, the walk runs before anything is asked of them: as if none brought
-    something for others, or was a row of a full load, and never as if one was a repeat. What it leaves and what is
-    stored then show whether that is so (docs/adr/0037)."""
+    The walk runs before anything is asked of the messages, as if none was a repeat and, unless a sample shows another
+    thing, none was a row of a full load or brought what others name. What it leaves and what is stored then show
+    whether that is so (docs/adr/0037)."""
     names, seen = [source.name for source in sources], {}
-    if is_asked := _is_asked_first(batch, codec, sources):
+    if is_prepared := _shows_load(batch, codec, sources):
         _keep_brought(batch, sources, messages)
         seen = full_loads.find(batch, codec, messages, sources) if codec.LOADS else {}
     loads = _loads(batch, codec, messages, sources, seen)
-    changes = _walked(batch, codec, messages, sources, loads if is_asked else [])
+    changes = _walked(batch, codec, messages, sources, loads if is_prepared else [])
     batch.append(changes, "silver.changes")
-    few = _decode_few(batch, codec, sources, num_messages, loads, is_asked)
+    few = _decode_few(batch, codec, sources, num_messages, loads, is_prepared)
     left = again = messages
     try:
-        if few is None and not is_asked:
+        if few is None and not is_prepared:
             left = _left(batch, messages, names).persist()
             has_brought = _keep_brought(batch, sources, left)
             if seen := full_loads.find(batch, codec, left, sources) if codec.LOADS else {}:
@@ -120,17 +120,17 @@ def _write_fast(batch: Batch, codec, messages: "DataFrame", sources: list, num_m
     return loads
 
 
-def _is_asked_first(batch: Batch, codec, sources: list) -> bool:
-    """True if some messages of the batch, whichever are read first, bring what others name or are rows of a full load:
-    of a batch that brings a full load most messages are."""
+def _shows_load(batch: Batch, codec, sources: list) -> bool:
+    """True if some of the first messages of the batch that are read are rows of a full load, or bring what others name.
+    Of a batch with a full load most messages are its rows."""
     if not (codec.LOADS or offers(codec, "brought")):
         return False
     own = f"where {batch.stored_of(source.name for source in sources)} limit {NUM_SAMPLE}"
     rows = lake.peek(batch.project.lakehouse_path(), "bronze.messages", ["*"], own)
     units, known = _timed(batch, sources, rows), _known(batch, codec)
     try:
-        return guard.in_child(lambda: any(_tells(batch, codec, unit, known) for unit in units))
-    except Exception as error:  # the way of such a message is found later
+        return guard.in_child(lambda: any(_brings_or_loads(batch, codec, unit, known) for unit in units))
+    except Exception as error:  # the exact path meets that message later
         log.info("no sample of the messages of batch %d: %s", batch.batch_id, guard.why(error))
         return False
 
@@ -146,8 +146,8 @@ def _known(batch: Batch, codec) -> dict[str, dict[str, bytes]]:
     return lookups.known(batch.project, batch.batch_id) if lookups.is_asked(codec) else {}
 
 
-def _tells(batch: Batch, codec, unit: dict, known: dict[str, dict[str, bytes]]) -> bool:
-    """True if a message tells something of others. In: what was looked up, by source and name."""
+def _brings_or_loads(batch: Batch, codec, unit: dict, known: dict[str, dict[str, bytes]]) -> bool:
+    """`brings_or_loads` of a unit. In: what was looked up, by source and name."""
     source = batch.project.sources[unit["source"]]
     return brings_or_loads(codec, unit, source, batch.project.tables_of(source), known.get(source.name, {}))
 
@@ -184,11 +184,11 @@ def _keep_brought(batch: Batch, sources: list, messages: "DataFrame") -> bool:
 
 
 def _decode_few(
-    batch: Batch, codec, sources: list, num_messages: int, loads: list[dict], is_asked: bool
+    batch: Batch, codec, sources: list, num_messages: int, loads: list[dict], is_prepared: bool
 ) -> list[dict] | None:
-    """Decode the messages that the compiled walk has left, without Spark. In: the number of all messages; whether it is
-    known what they tell of others. Out: rows of decoded.COLUMNS; None where the messages are many, tell something of
-    others that is not known, or are no mere rejects and control events: Spark has to read them."""
+    """Decode the messages that the compiled walk has left, without Spark. In: the number of all messages; whether what
+    all of them bring is kept, and their loads are known. Out: rows of decoded.COLUMNS; None where Spark has to read the
+    messages: they are many, are not prepared for, or give more than rejects and control events."""
     lakehouse, own = batch.project.lakehouse_path(), batch.stored_of(source.name for source in sources)
     [stored] = lake.peek(lakehouse, "silver.changes", ["count(*) as n"], f"where {own}")
     if not 0 < num_messages - stored["n"] <= NUM_FEW:
@@ -199,7 +199,7 @@ def _decode_few(
     units, known = _timed(batch, sources, lake.ask(lakehouse, f"{left} where {own}", **tables)), _known(batch, codec)
 
     def decoded_units() -> list[dict] | None:
-        if not is_asked and any(_tells(batch, codec, unit, known) for unit in units):
+        if not is_prepared and any(_brings_or_loads(batch, codec, unit, known) for unit in units):
             return None
         return [row for unit in units for row in _rows_of(batch, codec, unit, loads, known)]
 

@@ -14,7 +14,7 @@ from inlet import lake
 from inlet.bronze import guard, load_times, lookups
 from inlet.bronze.history import Reading
 from inlet.codecs import CODECS, columns
-from inlet.codecs.codec import decode_block, offers
+from inlet.codecs.codec import IMAGES, decode_block, offers
 from inlet.lake import snapshots
 from inlet.silver import blocks, decoded, file_loads, full_loads, messages, parts, small_parts, verdicts
 from inlet.silver.batch import Batch, overlaps
@@ -175,7 +175,7 @@ def _rows_of_block(codec, unit: dict, source: Source, tables: dict[str, Table]) 
     ranges = json.loads(unit["ranges"]) if unit["ranges"] else None
     for row in columns.rows(codec, found.changes, context, tables):
         if not ranges or verdicts.stands(ranges, row["unit_offset"]):
-            rows.append(dict.fromkeys(decoded.OBJECTS) | row | of_unit)
+            rows.append(dict.fromkeys(IMAGES) | row | of_unit)
     return rows
 
 
