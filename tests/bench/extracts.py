@@ -16,7 +16,7 @@ OPERATIONS = ("insert", "update", "update", "update", "delete")
 
 def measure(spark, folder: Path, lakehouse: str, is_quick: bool) -> Iterator[Figure]:
     columns = [(name, type_) for name, type_, _ in binary.COLUMNS]
-    for layout, words in (("journal", "extracts by table, journal form,"), ("open", "extracts by table, open form,")):
+    for layout, words in (("journal", "extracts by table, journal form"), ("open", "extracts by table, open form")):
         data = encode(layout)
         project = make_project(folder / layout, lakehouse, layout, data, 1 if is_quick else -(-LEN_FILE // len(data)))
         yield from decoding.measure(spark, project, f"extracts_{layout}", columns, words, (False,))

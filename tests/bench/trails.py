@@ -47,16 +47,18 @@ def framing(data: bytes) -> Figure:
     """Finding the records of a file and their tokens, on one core."""
     bytes_, none = np.frombuffer(data, np.uint8), np.zeros((0, 2), np.int64)
     start, rows = int.from_bytes(data[2:4], "big"), frame.room_for(data)
-    frame.walk(bytes_, start, True, True, none, rows)
+    seen = np.zeros(len(data), np.uint8)
+    frame.walk(bytes_, start, True, True, none, seen, rows)
+    seen[:] = 0
     started = time.perf_counter()
-    num, end, _ = frame.walk(bytes_, start, True, True, none, rows)
+    num, end, _ = frame.walk(bytes_, start, True, True, none, seen, rows)
     rate = len(data) / (time.perf_counter() - started) / 1e9
     assert end == len(data)
     return Figure("frame a trail, on one core", "1 GB/s", rate, "at least 1.0", f"{rate:.1f} GB/s, {num} records")
 
 
 def encode() -> tuple[bytes, bytes]:
-    """A trail's beginning, with all definitions, and the records behind it."""
+    """A trail's beginning, with all definitions, and the records after it."""
     tables = [columns.Table(f"BENCH.T{n}", tuple(make(name) for name, _, _, make in TYPES)) for n in range(NUM_TABLES)]
     trail = Trail(tables, byte_order="little", name_form="index", definitions="start")
     rng, at, start = random.Random(1), datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), trail.rba
