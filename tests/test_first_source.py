@@ -43,3 +43,13 @@ def test_a_command_is_what_follows_the_prompt_up_to_the_next_one():
 def test_a_line_that_no_command_prints_is_missing():
     page = "```text\norders  2 rows at 2026-01-05 09:00:00\nnot this\n```\n"
     assert readme.not_printed(page, "orders 2   rows at 2026-11-11 10:10:10\n") == ["not this"]
+
+
+def test_commands_in_one_process_end_and_print_as_in_a_shell(tmp_path):
+    """In a process whose other commands failed before, too."""
+    (tmp_path / "made").mkdir()
+    steps = ["inlet status   # exits 2", "inlet decode made/none --project made", "inlet --version", "inlet dcode"]
+    with readme.in_few_processes() as execute:
+        for command in steps:
+            here, there = execute(command, tmp_path), readme.in_shell(command, tmp_path)
+            assert (here.returncode, here.stdout, here.stderr) == (there.returncode, there.stdout, there.stderr)

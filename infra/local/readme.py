@@ -2,16 +2,25 @@
 one (a here-document). One that fails, fails the gate; so does one that prints nothing or a stack trace, and a line of a
 ```text block that neither they nor the demo print. Tests run other pages in the same way.
 
+Commands of `inlet` for one project that follow each other run in one process, whose Spark is started once; those with
+more of a shell than its quotes, and all others, run in one of their own.
+
 A command whose exit code is meant to be another says so: `$ inlet decode broken.lxg   # exits 3`. `make` and `git`
 commands are run by .ci/run itself, which hands over what they printed. Of what README shows, times, folder names and
 the width of columns may be others.
 """
 
+import contextlib
+import io
+import multiprocessing
 import os
 import re
+import shlex
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,6 +70,46 @@ def in_shell(command: str, folder: Path) -> subprocess.CompletedProcess:
     )
 
 
+def in_process(command: str, folder: Path) -> subprocess.CompletedProcess:
+    """Run a command of `inlet` in this process."""
+    from inlet.cli import main
+
+    os.chdir(folder)
+    sys.argv = shlex.split(command, comments=True)
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as errors:
+        code = 0
+        try:
+            main()
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+    return subprocess.CompletedProcess(command, code, out.getvalue(), errors.getvalue())
+
+
+@contextlib.contextmanager
+def in_few_processes() -> Iterator:
+    """Gives a function as `in_shell`, which runs commands of `inlet` for the project of the one before in its process."""
+    pool, of_pool = None, None
+
+    def execute(command: str, folder: Path) -> subprocess.CompletedProcess:
+        nonlocal pool, of_pool
+        words = shlex.split(command, comments=True)
+        is_plain = words[0] == "inlet" and not {"&&", "|", ">", ";"} & {*words}
+        project = (folder, words[words.index("--project") + 1] if "--project" in words else ".") if is_plain else None
+        if pool and project != of_pool:
+            pool.shutdown()  # its process lets go of the catalog
+            pool = None
+        if not is_plain:
+            return in_shell(command, folder)
+        of_pool, pool = project, pool or ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
+        return pool.submit(in_process, command, folder).result()
+
+    try:
+        yield execute
+    finally:
+        if pool:
+            pool.shutdown()
+
+
 def run(text: str, folder: Path, printed: str = "", execute=in_shell) -> int:
     """Run a page's commands in a folder, and print how each ended. In: `printed`, what other commands of the page
     printed. Out: the number of commands that failed, and of lines that the page shows and no command prints.
@@ -87,7 +136,9 @@ def run(text: str, folder: Path, printed: str = "", execute=in_shell) -> int:
 
 def main(*printed_by_make: str) -> None:
     text = re.sub(r"^\$ (make|git|cd|source) .*\n", "", (ROOT / "README.md").read_text(), flags=re.M)  # .ci/run has
-    sys.exit(min(1, run(text, ROOT, "".join(Path(path).read_text() for path in printed_by_make))))
+    with in_few_processes() as execute:
+        num_wrong = run(text, ROOT, "".join(Path(path).read_text() for path in printed_by_make), execute)
+    sys.exit(min(1, num_wrong))
 
 
 if __name__ == "__main__":
