@@ -54,7 +54,7 @@ def test_a_batch_is_the_same_with_spark_and_without(spark, lakehouse, tmp_path, 
         with monkeypatch.context() as patched:
             patched.setattr(small_batches, "write", lambda *given: written.update(found := write(*given)) or found)
             if batch:  # there is room for some sources alone
-                patched.setattr(small_batches, "NUM_RECORDS", 60)
+                patched.setattr(small_batches, "NUM_RECORDS", 60 * small_batches.MESSAGE)
             accounts, small = silver.run(project, spark, new.batch_id), stored(spark, project.sources)
         forget(spark, project, new.batch_id)
         assert stored(spark, project.sources) == before

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 log = logging.getLogger(__name__)
-NUM_FILES, NUM_BYTES = 100, 4 << 20  # at most
+NUM_FILES, NUM_BYTES = 100, 16 << 20  # at most
 
 
 def is_small(project: Project, files: list[dict]) -> bool:

@@ -20,7 +20,8 @@ from inlet.config import Project
 from inlet.errors import AccountingError, InletError, Reject
 from inlet.silver import decoded, repeated_parts
 from inlet.silver.batch import Batch, among
-from inlet.sql import plain_literal
+from inlet.silver.small_transactions import MAX_NAMES
+from inlet.sql import plain_among, plain_literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -109,10 +110,11 @@ def settle_known(batch: Batch, codec, sources: list[str]) -> None:
 
 
 def _changes_come(batch: Batch, waits: list[dict]) -> bool:
-    """True if this batch has written a change between the places of parts that wait."""
-    places = [row["change_seq"] for row in waits if row["change_seq"] and row["unit_length"]]
+    """True if this batch has written a change at the place of a part that waits; of very many, between their places."""
+    places = {row["change_seq"] for row in waits if row["change_seq"] and row["unit_length"]}
     between = f"change_seq between {plain_literal(min(places))} and {plain_literal(max(places))}"
-    written = f"where {batch.stored} and {between} limit 1"
+    there = plain_among("change_seq", places) if len(places) <= MAX_NAMES else between
+    written = f"where {batch.stored} and {there} limit 1"
     return bool(lake.peek(batch.project.lakehouse_path(), "silver.changes", ["change_seq"], written))
 
 

@@ -14,13 +14,15 @@ from inlet.codecs.results import CHECKPOINT
 from inlet.config import Project
 from inlet.errors import FILE_KINDS
 from inlet.silver.batch import Batch, among, table_now
-from inlet.sql import literal
+from inlet.silver.small_transactions import MAX_NAMES
+from inlet.sql import literal, plain_among, plain_literal
 from inlet.unit import place_in_file
 
 NO_PLACE = "missing_change_seq"
 OF_WHOLE_FILES = (NO_PLACE, "ambiguous_table", "ambiguous_layout")  # of which nothing was read
 # another change stands at the place of these, or theirs is that of a whole unit
 OTHERS = ("conflicting_duplicate", guard.KIND, *FILE_KINDS)
+PLACE = "source", "change_seq"
 GLUED = "bad_column_count"  # a line of this kind may be a torn record and the next one, of which it has one place
 
 
@@ -29,21 +31,18 @@ def resolve(batch: Batch) -> None:
     what this one has brought, and its own by what it or an earlier batch has. Of codecs whose changes are made of
     several records the own ones stay: another record of their change is at their place. Doing it twice changes nothing.
     """
-    columns = ["source", "change_seq", "batch_id", "unit_id"]
+    columns = ["source", "change_seq", "batch_id", "unit_id", "unit_offset"]
     is_open = (
         f"resolved_by is null and change_seq is not null and kind not in ({', '.join(map(literal, (*OTHERS, GLUED)))})"
     )
-    until = f"batch_id <= {batch.batch_id}"
+    now, until = f"batch_id = {batch.batch_id}", f"batch_id <= {batch.batch_id}"
     rows = lake.peek(batch.project.lakehouse_path(), "silver.rejects", columns, f"where {is_open} and {until}")
     rows, is_single = of_one_record(batch.project, [row for row in rows if row["source"] in batch.sources])
-    _resolve(batch, f"{is_open}{is_single} and batch_id < {batch.batch_id}", rows, batch.rows)
+    is_open += is_single
+    _resolve(batch, f"{is_open} and batch_id < {batch.batch_id}", rows, now)
     alone = {name for name in batch.sources if not offers(CODECS[batch.project.sources[name].codec], "join")}
     own = [row for row in rows if row["batch_id"] == batch.batch_id and row["source"] in alone]
-    if own:
-        sources = among(sorted({row["source"] for row in own}))
-        _resolve(
-            batch, f"{is_open}{is_single} and batch_id = {batch.batch_id} and {sources}", own, f"{sources} and {until}"
-        )
+    _resolve(batch, f"{is_open} and {now}", own, until)
 
 
 def of_one_record(project: Project, rejects: list[dict]) -> tuple[list[dict], str]:
@@ -62,28 +61,48 @@ def of_one_record(project: Project, rejects: list[dict]) -> tuple[list[dict], st
     return [row for row in rejects if row["unit_id"] not in unframed], is_single
 
 
-def _resolve(batch: Batch, is_open: str, rejects: list[dict], is_good: str) -> None:
-    """In: SQL of the rejects, and these with their places; SQL of changes and checkpoints."""
-    if not rejects:
+def _resolve(batch: Batch, is_open: str, rejects: list[dict], of_batches: str) -> None:
+    """In: SQL of the rejects, and these with their places; SQL of the batches whose changes and checkpoints are good.
+    Spark is asked only where one of these stands at a reject's place."""
+    if not rejects or len(rejects) <= MAX_NAMES and not _come_again(batch, rejects, of_batches):
         return
-    places = [row["change_seq"] for row in rejects]
-    here = f"{is_good} and change_seq between {literal(min(places))} and {literal(max(places))}"
+    places, sources = [row["change_seq"] for row in rejects], among(sorted({row["source"] for row in rejects}))
+    between = f"change_seq between {literal(min(places))} and {literal(max(places))}"
+    here = f"{of_batches} and {sources} and {between}"
     table, place = table_now(batch.project), "source, change_seq, unit_id, unit_offset"
     answered = f"""
         select distinct r.source, r.change_seq, r.unit_id, r.unit_offset
-        from (select {place}, {table} as of_table from silver.rejects where {is_open}) r join (
+        from (select {place}, {table} as of_table from silver.rejects where {is_open} and {sources}) r join (
             select {place}, {table} as of_table from silver.changes where {here}
             union all
             select {place}, null from silver.control_events where kind = {literal(CHECKPOINT)} and {here}) c
           on r.source = c.source and r.change_seq = c.change_seq and coalesce(r.of_table = c.of_table, true)
             and not (r.unit_id = c.unit_id and r.unit_offset = c.unit_offset)"""
-    if not batch.spark.sql(f"{answered} limit 1").isEmpty():
-        batch.spark.sql(f"""
-            merge into silver.rejects t using ({answered}) s
-            on t.source = s.source and t.change_seq = s.change_seq and t.unit_id = s.unit_id
-              and t.unit_offset = s.unit_offset and t.resolved_by is null and t.batch_id <= {batch.batch_id}
-              and t.kind not in ({", ".join(map(literal, (*OTHERS, GLUED)))})
-            when matched then update set resolved_by = {batch.batch_id}""")
+    batch.spark.sql(f"""
+        merge into silver.rejects t using ({answered}) s
+        on t.source = s.source and t.change_seq = s.change_seq and t.unit_id = s.unit_id
+          and t.unit_offset = s.unit_offset and t.resolved_by is null and t.batch_id <= {batch.batch_id}
+          and t.kind not in ({", ".join(map(literal, (*OTHERS, GLUED)))})
+        when matched then update set resolved_by = {batch.batch_id}""")
+
+
+def _come_again(batch: Batch, rejects: list[dict], of_batches: str) -> bool:
+    """True if a change or a checkpoint of some batches stands at the place of a reject, from another record."""
+    records = dict[tuple[str, str], set[tuple]]()
+    for row in rejects:
+        records.setdefault((row["source"], row["change_seq"]), set()).add((row["unit_id"], row["unit_offset"]))
+    at = " and ".join(plain_among(name, {place[n] for place in records}) for n, name in enumerate(PLACE))
+    tables = {"silver.changes": "", "silver.control_events": f" and kind = {plain_literal(CHECKPOINT)}"}
+    return any(
+        records.get((row["source"], row["change_seq"]), set()) - {(row["unit_id"], row["unit_offset"])}
+        for table, further in tables.items()
+        for row in lake.peek(
+            batch.project.lakehouse_path(),
+            table,
+            [*PLACE, "unit_id", "unit_offset"],
+            f"where {of_batches} and {at}{further}",
+        )
+    )
 
 
 def resolve_renamed(batch: Batch, files: Sequence[dict]) -> None:

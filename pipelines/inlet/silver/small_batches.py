@@ -24,7 +24,8 @@ from inlet.table import Table
 from inlet.unit import PLANNED
 
 log = logging.getLogger(__name__)
-NUM_RECORDS, NUM_BYTES = 2_000, 4 << 20  # at most
+NUM_RECORDS, NUM_BYTES = 20_000, 16 << 20  # at most
+MESSAGE = 10  # a message, decoded by itself, costs as much as so many records of a block
 
 
 def write(batch: Batch, files: Sequence[Reading]) -> set[str]:
@@ -68,7 +69,8 @@ def _few(batch: Batch, files: Sequence[Reading]) -> tuple[list[dict], list[dict]
             continue
         is_read = batch.project.sources[name].brings_messages
         own, heads = ([], _messages(batch, name)) if is_read else _heads(batch, name, of_source[name])
-        size = [sum(unit[what] for unit in heads) for what in ("num_records", "size_bytes")]
+        num, size_bytes = (sum(unit[what] for unit in heads) for what in ("num_records", "size_bytes"))
+        size = [num * MESSAGE if is_read else num, size_bytes]
         if all(have <= may for have, may in zip(size, left)):  # a Parquet file holds more than its size
             left = [may - have for may, have in zip(left, size)]
             landed += own
@@ -93,7 +95,7 @@ def _messages(batch: Batch, name: str) -> list[dict]:
     if snapshot is None:
         return []
     rows = snapshots.rows_of(
-        snapshot.query(f'select * from rows where {own} order by topic, partition, "offset" limit {NUM_RECORDS + 1}')
+        snapshot.query(f'select * from rows where {own} order by topic, partition, "offset" limit {NUM_RECORDS // MESSAGE + 1}')
     )
     times = load_times.of_files(batch.project, [batch.project.sources[name]])
     timed = (load_times.timed(row, times.get((row["source"], row["path"]))) for row in rows)
