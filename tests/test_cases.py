@@ -180,8 +180,9 @@ def decode_file(case: dict, data: bytes) -> dict:
 
 def written_rows(case: dict, context: dict, changes: pa.RecordBatch) -> list[dict]:
     """Changes as a task writes them to a file, read back."""
-    unit, of_batch = {"unit_id": "case@0", "context": json.dumps(context)}, {"batch_id": 1, "decoded_at": None}
-    rows = change_files.whole_rows(case["codec"], unit, changes, case["source"], case["tables"], of_batch).to_pylist()
+    unit = {"unit_id": "case@0", "context": json.dumps(context)}
+    given = change_files.whole(case["codec"], unit, changes, case["source"], case["tables"]) | {"batch_id": 1}
+    rows = change_files.rows(len(changes), given).to_pylist()
     for row in rows:
         images = {name: row[name] and variant.decode(**row[name]) for name in ("before", "after", "header")}
         row |= images | {"column_states": row["column_states"] and dict(row["column_states"])}

@@ -145,7 +145,8 @@ def test_a_task_that_is_tried_again_gives_each_change_once(tmp_path, monkeypatch
     lake.add_rows(project.lakehouse_path(), "silver.changes", [])
     batch, codec = Batch(SimpleNamespace(_sc=object()), project, 1, ["depot"]), CODECS["linkexpress_group"]
     assert change_files.can_write(batch)
-    change_files.write(batch, codec, TriedTwice(units), blocks.decoder_of_changes(batch, codec))
+    changes = change_files.of_blocks(project, codec, blocks.decoder_of_changes(batch, codec))
+    change_files.write(batch, TriedTwice(units), changes)
     rows = rows_of(project.lakehouse_path(), 1)
     assert [(row["unit_id"], row["unit_offset"]) for row in rows] == sorted(
         {(row["unit_id"], row["unit_offset"]) for row in rows}

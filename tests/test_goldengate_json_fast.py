@@ -13,6 +13,7 @@ import pytest
 
 from inlet.codecs.goldengate.json import arrow, contracts, fast, messages
 from inlet.fields import variant
+from inlet.silver import messages as silver_messages
 from inlet.source import Source
 from inlet.table import Table
 from tests import test_cases
@@ -321,7 +322,8 @@ def test_a_table_is_found_by_the_member_alone_and_not_by_what_spells_it():
 def test_both_paths_say_the_same_in_spark(spark):
     given = random_messages(200, 1) + [message(value, 1000 + n) for n, value in enumerate((None, b"", b"{}", b"x"))]
     tables, found = {TABLE.table: TABLE}, {}
-    for row in fast.fast(frame(spark, [one | {"key": None} for one in given]), [SOURCE], tables, []).collect():
+    rows = frame(spark, [one | {"key": None} for one in given])
+    for row in silver_messages.walked(messages, rows, fast.changes([SOURCE], tables, [])).collect():
         said = row.asDict()
         header = said.pop("header")
         found[row.unit_id] = comparable(said) | {"header": variant.decode(bytes(header.value), bytes(header.metadata))}

@@ -566,7 +566,8 @@ def assert_paths_agree(spark, messages, source, tables) -> tuple[int, int]:
     found = json_fast.find_loads(rows, [source], tables, json_messages.refresh_row)
     assert full_load.assign_loads([], found, source.options_as(json_messages.OPTIONS).load_gap_minutes) == loads
     brought = {source.name: {name: text for one in messages for name, text in one.get("lookups", {}).items()}}
-    fast = [row.asDict() for row in json_fast.fast(rows, [source], tables, loads, brought).collect()]
+    walk = json_fast.changes([source], tables, loads, brought)
+    fast = [row.asDict() for row in silver_messages.walked(json_messages, rows, walk).collect()]
     assert len({row["unit_id"] for row in fast}) == len(fast)
     for row in fast:
         assert exact[row["unit_id"]]["result"] == "change", row
@@ -774,7 +775,8 @@ def test_both_paths_say_the_same_of_every_case(spark):
         source, tables = cases[0][1]["source"], cases[0][1]["tables"]
         assert_paths_agree(spark, messages, source, tables)
         loads = loads_of(messages, source, tables)
-        answered = {row["unit_id"] for row in json_fast.fast(frame(spark, messages), [source], tables, loads).collect()}
+        read = json_fast.changes([source], tables, loads)([batch_of(messages)])
+        answered = {unit for rows in read for unit in rows.column("unit_id").to_pylist()}
         plain = {one["unit_id"] for one, name in zip(messages, names) if name.startswith("ok_plain")}
         assert plain <= answered, sorted(plain - answered)
 

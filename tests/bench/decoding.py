@@ -78,6 +78,11 @@ def alone(batch: Batch, codec, heads: list[dict], units) -> None:
 
 def written(batch: Batch, codec, units, table: str) -> None:
     """Decode units into a table like silver.changes, as silver does; in place of what it holds."""
+    write(batch, units, change_files.of_blocks(batch.project, codec, blocks.decoder_of_changes(batch, codec)), table)
+
+
+def write(batch: Batch, units, changes, table: str) -> None:
+    """Write changes, as of change_files.write, in place of what a table holds."""
     assert change_files.can_write(batch)
     deltalake.DeltaTable(lake.table_path(batch.project.lakehouse_path(), table)).delete()
-    change_files.write(batch, codec, units, blocks.decoder_of_changes(batch, codec), table)
+    change_files.write(batch, units, changes, table)

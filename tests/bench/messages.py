@@ -11,6 +11,9 @@ import yaml
 from inlet import bronze, config, silver
 from inlet.bronze import lookups
 from inlet.codecs import CODECS
+from inlet.silver import change_files
+from inlet.silver.batch import Batch
+from tests.bench import decoding
 from tests.bench.figure import Figure, best
 from tests.encode import qlik
 
@@ -56,6 +59,10 @@ def compare(
     messages = spark.table("bronze.messages").where(f"source = '{source.name}' and `offset` < {num}")
     size = messages.agg({"size_bytes": "avg"}).first()[0]
 
+    codec, table = CODECS[source.codec], f"bench.{source.name}"
+    batch = Batch(spark, project, 1, [source.name])
+    decoding.create(spark, project.lakehouse_path(), table)
+
     def into_delta(frame, table: str) -> None:
         frame.write.format("delta").mode("overwrite").saveAsTable(table)
 
@@ -63,10 +70,9 @@ def compare(
         into_delta(read(messages), "bench_bare")
 
     def fast():
-        found = [lookups.known(project)] if lookups.is_asked(CODECS[source.codec]) else []
-        into_delta(
-            CODECS[source.codec].FAST.fast(messages, [source], project.tables, [], *found), f"fast_{source.name}"
-        )
+        found = [lookups.known(project)] if lookups.is_asked(codec) else []
+        walk = codec.FAST.changes([source], project.tables, [], *found)
+        decoding.write(batch, messages.selectExpr(*codec.FAST.READ), change_files.of_messages(walk), table)
 
     alone, decoded = best(bare), best(fast)
     told = f"{num} messages of {size:.0f} bytes; {num / alone / 1e3:.0f}k messages/s bare"

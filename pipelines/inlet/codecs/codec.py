@@ -32,7 +32,7 @@ A codec offers what it has and that is not None, False or empty (`offers`).
 """
 
 import datetime
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -397,7 +397,7 @@ class LooksUp(MessageCodec, Protocol):
 class Brings(MessageCodec, Protocol):
     """A message codec some of whose messages bring what others name, such as a column list by its id. It is kept in
     bronze.lookups, and `decode_message` is given all that the source has brought: `message["lookups"]`, bytes by name;
-    `FAST.fast` has it as a further argument, by source. A message that names what has not come is rejected
+    `FAST.changes` has it as a further argument, by source. A message that names what has not come is rejected
     (`definition_missing`), and decoded again once something new has come.
     """
 
@@ -417,12 +417,16 @@ class SaysPlaces(MessageCodec, Protocol):
 
 
 class FastMessages(Protocol):
-    """Reads at speed what it is certain of. In: DataFrames of bronze.messages. Where it answers, `decode_message` gives
-    the same.
-    """
+    """Reads at speed what it is certain of. Where it answers, `decode_message` gives the same."""
 
-    def fast(self, messages, sources: list[Source], tables: dict[str, Table], loads: list[dict]):
-        """A DataFrame of changes, columns of silver.changes but for batch_id and decoded_at."""
+    READ: Sequence[str]  # SQL: the columns of bronze.messages that it reads
+
+    def changes(
+        self, sources: list[Source], tables: dict[str, Table], loads: list[dict]
+    ) -> Callable[[Iterable], Iterator]:
+        """Arrow batches of messages -> Arrow batches of changes, with those columns of silver.changes that are known,
+        but for batch_id and decoded_at.
+        """
 
 
 class FastLoads(FastMessages, Protocol):

@@ -99,7 +99,8 @@ def _write_changes(batch: Batch, codec, heads: list[dict], units, own, collector
     `write_changes`."""
     may_repeat = _may_repeat(batch, codec, heads)
     if are_new(batch, may_repeat, own) and change_files.can_write(batch):
-        change_files.write(batch, codec, units, decoder_of_changes(batch, codec, collector))
+        decode = decoder_of_changes(batch, codec, collector)
+        change_files.write(batch, units, change_files.of_blocks(batch.project, codec, decode))
         return None
     return write_changes(batch, changes(batch, codec, heads, units, collector), may_repeat, own)
 

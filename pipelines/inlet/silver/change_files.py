@@ -1,4 +1,4 @@
-"""Changes of blocks in files that the tasks which decode them write by themselves: no change goes through the JVM.
+"""Changes in files that the tasks which decode them write by themselves: no change goes through the JVM.
 
 Arrow's Parquet writer takes a fifth of the time of the JVM's, and what is constant for a unit costs it nothing. A task
 gives back the name and the statistics of its file, and the run commits all files at once. A task that failed, or ran
@@ -8,7 +8,7 @@ twice, leaves a file that no commit names: no reader sees it, and `inlet maintai
 import json
 import uuid
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from inlet import change, lake
 from inlet.codecs import columns
 from inlet.codecs.columns import WORDS
+from inlet.config import Project
 from inlet.silver.batch import Batch
 from inlet.source import Source
 from inlet.table import Table
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 TABLE = "silver.changes"
+Changes = Callable[[Iterable[pa.RecordBatch]], Iterator[tuple[int, dict[str, Any]]]]
 FEW = ("source", "source_schema", "source_table", "operation", "change_oper", "load_id", "unit_id")
 GROUP_BYTES = 64 << 20  # of rows as Arrow, in one row group
 
@@ -38,18 +40,16 @@ def can_write(batch: Batch) -> bool:
     return not is_connected and not batch.is_apart and lake.takes_files(batch.project.lakehouse_path(), TABLE)
 
 
-def write(batch: Batch, codec, units: "DataFrame", decode, table: str = TABLE) -> None:
-    """Append the changes of an Arrow codec's units. In: the units with their bytes; batches of these -> (unit, its
-    changes as the codec's CHANGES), in any number of lists."""
+def write(batch: Batch, units: "DataFrame", changes: Changes, table: str = TABLE) -> None:
+    """Append the changes of units. In: batches of units -> (a number of changes, their columns) each, as `rows` takes
+    them."""
     lakehouse = batch.project.lakehouse_path()
     folder, of_batch = lake.table_path(lakehouse, table), {"batch_id": batch.batch_id, "decoded_at": datetime.now(UTC)}
-    project = batch.project
 
     def task(batches) -> Iterator[pa.RecordBatch]:
         file = _File(folder)
-        for unit, changes in decode(batches):
-            source = project.sources[unit["source"]]
-            file.add(whole_rows(codec, unit, changes, source, project.tables_of(source), of_batch))
+        for num, columns_ in changes(batches):
+            file.add(rows(num, columns_ | of_batch))
         yield pa.RecordBatch.from_pylist(file.close(), pa.schema([("file", pa.string()), ("statistics", pa.string())]))
 
     written = {row.file: row.statistics for row in units.mapInArrow(task, "file string, statistics string").collect()}
@@ -57,16 +57,38 @@ def write(batch: Batch, codec, units: "DataFrame", decode, table: str = TABLE) -
         lake.add_files(lakehouse, table, written)
 
 
-def whole_rows(
-    codec, unit: dict, changes: pa.RecordBatch, source: Source, tables: dict[str, Table], of_batch: dict
-) -> pa.RecordBatch:
-    """Changes of a unit as rows of the change table. In: what is the same for all changes of the batch."""
+def of_blocks(project: Project, codec, decode) -> Changes:
+    """Changes of an Arrow codec's blocks. In: batches of these -> (unit, its changes as the codec's CHANGES), in any
+    number of lists."""
+
+    def changes(batches) -> Iterator[tuple[int, dict]]:
+        for unit, found in decode(batches):
+            source = project.sources[unit["source"]]
+            yield len(found), whole(codec, unit, found, source, project.tables_of(source))
+
+    return changes
+
+
+def of_messages(walk) -> Changes:
+    """Changes of messages. In: batches of these -> batches of changes, with some columns of the change table."""
+
+    def changes(batches) -> Iterator[tuple[int, dict]]:
+        for found in walk(batches):
+            yield len(found), dict(zip(found.schema.names, found.columns))
+
+    return changes
+
+
+def whole(codec, unit: dict, changes: pa.RecordBatch, source: Source, tables: dict[str, Table]) -> dict[str, Any]:
+    """Changes of a unit, by column of the change table."""
     given = columns.of_changes(codec, changes, json.loads(unit["context"]), tables)
-    given |= (
-        {"source": source.name, "unit_id": unit["unit_id"]} | of_batch | ({} if source.header else {"header": None})
-    )
+    return given | {"source": source.name, "unit_id": unit["unit_id"]} | ({} if source.header else {"header": None})
+
+
+def rows(num: int, given: dict[str, Any]) -> pa.RecordBatch:
+    """Rows of the change table. In: their number; columns as arrays, or as one value for all rows; others are null."""
     schema = _schema()
-    return pa.RecordBatch.from_arrays([_array(given.get(f.name), f.type, len(changes)) for f in schema], schema=schema)
+    return pa.RecordBatch.from_arrays([_array(given.get(f.name), f.type, num) for f in schema], schema=schema)
 
 
 def _schema() -> pa.Schema:

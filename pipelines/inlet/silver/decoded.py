@@ -33,6 +33,7 @@ COLUMNS = {"result": "string", "num_packed": "bigint", "num_control": "bigint", 
     for c in table
     if c.name not in OF_BATCH
 }
+CHANGE_DDL = ", ".join(f"{c.name} {c.type}" for c in change.CHANGES if c.name not in OF_BATCH)
 DDL = ", ".join(f"{name} {type_}" for name, type_ in COLUMNS.items())
 NEEDED = ("source_schema", "source_table", "table_version", "change_seq", "operation", "unit_offset", "unit_length")
 NOTHING = Decoded([])
@@ -44,6 +45,15 @@ def batch_of(rows: list[dict]):
     import pyarrow as pa
 
     return pa.RecordBatch.from_pylist(rows, schema=lake.arrow_schema(DDL))
+
+
+def changes_of(rows):
+    """Changes as an Arrow batch of CHANGE. In: some of its columns; the others are null."""
+    import pyarrow as pa
+
+    schema, given = lake.arrow_schema(CHANGE_DDL), dict(zip(rows.schema.names, rows.columns))
+    columns = [given[f.name].cast(f.type) if f.name in given else pa.nulls(len(rows), f.type) for f in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def rows_of(

@@ -6,7 +6,7 @@ has a third way out.
 
 import json
 import logging
-from functools import partial
+from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 from inlet import lake
@@ -15,7 +15,7 @@ from inlet.bronze.guard import guarded
 from inlet.codecs import CODECS
 from inlet.codecs.codec import offers
 from inlet.config import Project
-from inlet.silver import decoded, full_loads, parts, verdicts
+from inlet.silver import change_files, decoded, full_loads, parts, verdicts
 from inlet.silver.batch import (
     Batch,
     Judged,
@@ -86,8 +86,8 @@ def _write_fast(batch: Batch, codec, messages: "DataFrame", sources: list, num_m
         _keep_brought(batch, sources, messages)
         seen = full_loads.find(batch, codec, messages, sources) if codec.LOADS else {}
     loads = _loads(batch, codec, messages, sources, seen)
-    changes = _walked(batch, codec, messages, sources, loads if is_prepared else [])
-    batch.append(changes, "silver.changes")
+    walks = [(messages, _walk(batch, codec, sources, loads if is_prepared else []))]
+    _append(batch, codec, *walks[0])
     few = _decode_few(batch, codec, sources, num_messages, loads, is_prepared)
     left = again = messages
     try:
@@ -99,15 +99,16 @@ def _write_fast(batch: Batch, codec, messages: "DataFrame", sources: list, num_m
             again = messages if has_brought else left
             if has_brought:
                 remove_changes(batch, names)
+                walks = []
             if has_brought or seen:
-                walked = _walked(batch, codec, again, sources, loads)
-                batch.append(walked, "silver.changes")
-                changes = walked if has_brought else changes.unionByName(walked)
+                walks.append((again, _walk(batch, codec, sources, loads)))
+                _append(batch, codec, *walks[-1])
                 few = _decode_few(batch, codec, sources, num_messages, loads, True)
         judged = None
         if offers(codec, "IDENTITY") or has_repeats(batch, names, num_messages):
             remove_changes(batch, names)
-            judged = write_changes(batch, changes, True, codec)
+            changes = [walked(codec, of_walk, walk) for of_walk, walk in walks]
+            judged = write_changes(batch, reduce(type(messages).unionByName, changes), True, codec)
         if few is None:
             _write_exact(batch, codec, _left(batch, again, names, judged), sources, loads)
         elif few:
@@ -152,11 +153,26 @@ def _brings_or_loads(batch: Batch, codec, unit: dict, known: dict[str, dict[str,
     return brings_or_loads(codec, unit, source, batch.project.tables_of(source), known.get(source.name, {}))
 
 
-def _walked(batch: Batch, codec, messages: "DataFrame", sources: list, loads: list[dict]) -> "DataFrame":
-    """The changes that the compiled walk reads. In: the full loads that have begun; without them it leaves their
-    rows."""
+def _walk(batch: Batch, codec, sources: list, loads: list[dict]):
+    """The compiled walk of messages, as of codec.FastMessages. In: the full loads that have begun; without them it
+    leaves their rows."""
     brought = [lookups.known(batch.project, batch.batch_id)] if offers(codec, "brought") else []
-    return codec.FAST.fast(messages, sources, by_name(batch.project.tables.values()), loads, *brought)
+    return codec.FAST.changes(sources, by_name(batch.project.tables.values()), loads, *brought)
+
+
+def _append(batch: Batch, codec, messages: "DataFrame", walk) -> None:
+    """Append the changes that a walk reads; tasks write them where they can."""
+    if change_files.can_write(batch):
+        change_files.write(batch, messages.selectExpr(*codec.FAST.READ), change_files.of_messages(walk))
+    else:
+        batch.append(walked(codec, messages, walk), "silver.changes")
+
+
+def walked(codec, messages: "DataFrame", walk) -> "DataFrame":
+    """The changes that a walk reads, as rows of the change table without batch_id and decoded_at."""
+    return messages.selectExpr(*codec.FAST.READ).mapInArrow(
+        lambda batches: (decoded.changes_of(rows) for rows in walk(batches)), decoded.CHANGE_DDL
+    )
 
 
 def _left(batch: Batch, messages: "DataFrame", names: list[str], judged: Judged | None = None) -> "DataFrame":

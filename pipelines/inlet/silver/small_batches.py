@@ -95,7 +95,9 @@ def _messages(batch: Batch, name: str) -> list[dict]:
     if snapshot is None:
         return []
     rows = snapshots.rows_of(
-        snapshot.query(f'select * from rows where {own} order by topic, partition, "offset" limit {NUM_RECORDS // MESSAGE + 1}')
+        snapshot.query(
+            f'select * from rows where {own} order by topic, partition, "offset" limit {NUM_RECORDS // MESSAGE + 1}'
+        )
     )
     times = load_times.of_files(batch.project, [batch.project.sources[name]])
     timed = (load_times.timed(row, times.get((row["source"], row["path"]))) for row in rows)

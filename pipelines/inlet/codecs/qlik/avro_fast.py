@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from inlet.codecs import avro_framing, json_columns
+from inlet.codecs import avro_framing, json_columns, walked
 from inlet.codecs.json_batches import LEN_MOST, bytes_of, text
 from inlet.codecs.qlik import avro_text, avro_walk, full_load, json_arrow, json_fast, metadata
 from inlet.codecs.qlik.avro_form import ENVELOPE, registered
@@ -43,8 +43,9 @@ def with_seq(messages):
     return messages.selectExpr("*", f"{SEQ} as seq")
 
 
-def fast(messages, sources: list, tables: dict, loads: list[dict], lookups: dict[str, dict[str, bytes]] | None = None):
-    """Changes of the messages that are in no doubt. In: as of json_fast.fast; what was looked up is among `lookups`."""
+def changes(sources: list, tables: dict, loads: list[dict], lookups: dict[str, dict[str, bytes]] | None = None):
+    """Changes of the messages that are in no doubt. In: as of json_fast.changes; what was looked up is among
+    `lookups`."""
     contracts = Contracts(sources, tables, lookups or {})
     walk = json_arrow.walk(contracts, json_arrow.load_spans(loads, contracts, sources))
     texts = Texts(sources, tables, lookups or {})
@@ -53,11 +54,11 @@ def fast(messages, sources: list, tables: dict, loads: list[dict], lookups: dict
         for batch in given:
             lengths = pc.binary_length(batch.column("value")).to_pylist()
             sizes = dict(zip(batch.column("unit_id").to_pylist(), lengths))
-            for walked in walk(texts.batches(batch)):
-                own = pa.array([sizes[unit] for unit in walked.column("unit_id").to_pylist()], pa.int64())
-                yield walked.set_column(walked.schema.get_field_index("unit_length"), "unit_length", own)
+            for rows in walk(texts.batches(batch)):
+                own = pa.array([sizes[unit] for unit in rows.column("unit_id").to_pylist()], pa.int64())
+                yield rows.set_column(rows.schema.get_field_index("unit_length"), "unit_length", own)
 
-    return json_fast.changes(messages.selectExpr(*READ), batches, contracts, loads)
+    return walked.changes(batches, contracts, json_fast.OPERATIONS, loads)
 
 
 def find_loads(messages, sources: list, tables: dict, refresh_row) -> dict:

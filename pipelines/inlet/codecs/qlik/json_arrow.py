@@ -54,11 +54,6 @@ WALKED = pa.schema(
         ("transaction_last_event", pa.bool_()),
     ]
 )
-WALKED_DDL = (
-    "unit_id string, unit_length bigint, p int, l int, o int, change_seq string, stream_position string, "
-    "transaction_id string, change_mask binary, column_mask binary, before variant, after variant, change_timestamp "
-    "timestamp, transaction_event_counter bigint, transaction_last_event boolean"
-)
 
 
 def load_spans(

@@ -1,7 +1,6 @@
 """Qlik JSON at speed: Arrow batches of messages -> the compiled walk (json_walk) -> Arrow batches of changes.
 
-What the walk is sure of becomes a row; constants of a table, a load, an operation are numbers on the way and are filled
-in by SQL text afterwards. What it is not sure of is left out.
+What the walk is sure of becomes a row; what it is not sure of is left out.
 """
 
 import datetime
@@ -10,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from inlet import change
+from inlet.codecs import walked
 from inlet.codecs.json_batches import bytes_of
 from inlet.codecs.qlik import full_load, json_walk
-from inlet.codecs.qlik.json_arrow import EPOCH, NO_TIME, WALKED_DDL, walk
+from inlet.codecs.qlik.json_arrow import EPOCH, NO_TIME, walk
 from inlet.codecs.qlik.json_arrow import load_spans as spans_of
 from inlet.codecs.qlik.json_contracts import Contracts
 from inlet.sql import literal
@@ -40,45 +39,11 @@ def with_seq(messages):
     return messages.selectExpr("*", f"{SEQ} as seq")
 
 
-def fast(messages, sources: list, tables: dict, loads: list[dict], lookups: dict[str, dict[str, bytes]] | None = None):
-    """Changes of the messages that are in no doubt. In: DataFrame of bronze.messages; what metadata messages have
-    brought, by source. Out: CHANGES without batch_id, decoded_at.
-    """
+def changes(sources: list, tables: dict, loads: list[dict], lookups: dict[str, dict[str, bytes]] | None = None):
+    """Changes of the messages that are in no doubt, as of FastMessages. In: what metadata messages have brought, by
+    source."""
     contracts = Contracts(sources, tables, lookups or {})
-    return changes(messages.selectExpr(*READ), walk(contracts, spans_of(loads, contracts, sources)), contracts, loads)
-
-
-def changes(messages, read, contracts: Contracts, loads: list[dict]):
-    """What a walk gives as rows of changes. In: what reads batches of messages, in numbers of contracts and loads."""
-    walked = messages.mapInArrow(read, WALKED_DDL)
-    owners, contract = [name for name, _ in contracts.places], [table for _, table in contracts.places]
-    constants = {
-        "source": _pick(owners, "p"),
-        "source_schema": _pick([x.schema_name for x in contract], "p"),
-        "source_table": _pick([x.table_name for x in contract], "p"),
-        "table_version": f"cast({_pick([x.version for x in contract], 'p')} as int)",
-        "operation": _pick(OPERATIONS, "o"),
-        "change_oper": _pick([change.OPERATIONS[name] for name in OPERATIONS], "o"),
-        "load_id": f"if(l < 0, null, {_pick([load['load_id'] for load in loads], 'l')})",
-        "column_states": "cast(null as map<string,string>)",
-        "header": "cast(null as variant)",
-        "unit_offset": "0L",
-    }
-    begun = " ".join(
-        f"when {place} then change_seq >= '{x.earlier[-1].until}'"
-        for place, x in enumerate(contracts.contracts)
-        if x.earlier
-    )
-    sure = (
-        walked.where(f"case p {begun} else true end") if begun else walked
-    )  # what came before is left to the exact path
-    return sure.selectExpr(
-        *(
-            f"{constants.get(c.name, c.name)} as {c.name}"
-            for c in change.CHANGES
-            if c.name not in ("batch_id", "decoded_at")
-        )
-    )
+    return walked.changes(walk(contracts, spans_of(loads, contracts, sources)), contracts, OPERATIONS, loads)
 
 
 def find_loads(messages, sources: list, tables: dict, refresh_row) -> dict:
@@ -159,9 +124,3 @@ def load_rows(batch: pa.RecordBatch, names, times) -> pa.RecordBatch:
     columns = [batch.column("source"), pa.array(names, pa.string()), batch.column("topic"), pa.array(times, pa.int64())]
     found = pa.RecordBatch.from_arrays(columns, names=["source", "t", "topic", "at"])
     return found.filter(pc.and_(columns[1].is_valid(), pc.not_equal(columns[3], NO_TIME)))
-
-
-def _pick(values, place: str) -> str:
-    """The value at a place, out of constants."""
-    shown = ", ".join(literal(value) if isinstance(value, str) else str(value) for value in values)
-    return f"array({shown})[{place}]" if values else "cast(null as string)"

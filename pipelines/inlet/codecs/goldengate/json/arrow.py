@@ -27,10 +27,6 @@ WALKED = pa.schema(
         ("change_timestamp", pa.timestamp("us", tz="UTC")),
     ]
 )
-WALKED_DDL = (
-    "unit_id string, unit_length bigint, p int, o int, change_seq string, stream_position string, transaction_id "
-    "string, column_mask binary, before variant, after variant, header variant, change_timestamp timestamp"
-)
 
 
 def walked(contracts: Contracts) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
