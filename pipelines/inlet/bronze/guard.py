@@ -11,13 +11,16 @@ import os
 import pickle
 import re
 import signal
+import sys
 import traceback
+from importlib import import_module
 from pathlib import Path
 
 from inlet import errors
 from inlet.errors import InletError
 
 KIND = "decoder_failed"
+CACHE = "inlet.fields.compiled.cache"  # not loaded where nothing compiled is called
 EXPECTED = "a decoder that reads or rejects it"
 SAID_BY_WORKER = re.compile(r"^inlet\.errors\.(\w+): (.+)$", re.MULTILINE)
 
@@ -81,8 +84,13 @@ class Died(Exception):
     """A process that ended before it could say what it found."""
 
 
+_called: dict = {}  # compiled functions that children have called: later ones find them loaded, which takes up to 1 s
+
+
 def in_child(call):
     """What a call gives, made in a process of its own. Raises: what the call raises; Died."""
+    if _called:
+        _compiled().load(_called)
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
@@ -90,7 +98,8 @@ def in_child(call):
         try:
             os.close(reader)
             with os.fdopen(writer, "wb") as out:
-                pickle.dump(_found(call), out)
+                found = _found(call)
+                pickle.dump((*found, _compiled().called() if CACHE in sys.modules else {}), out)
         finally:
             os._exit(0)
     os.close(writer)
@@ -98,16 +107,21 @@ def in_child(call):
         answer = pipe.read()
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     try:
-        found, error = pickle.loads(answer)
+        found, error, called = pickle.loads(answer)
     except (EOFError, pickle.UnpicklingError):
         raise Died(
             f"its process was ended by signal {-code} ({signal.strsignal(-code)})"
             if code < 0
             else f"its process ended with code {code}"
         ) from None
+    _called.update(called)
     if error:
         raise error
     return found
+
+
+def _compiled():
+    return import_module(CACHE)
 
 
 def _found(call):

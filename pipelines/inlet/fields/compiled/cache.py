@@ -3,14 +3,18 @@ looks only at the file of the function that is kept: what it inlined from anothe
 """
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from functools import cache
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from numba import njit
 from numba.core.caching import FunctionCache
 
 PACKAGE = Path(__file__).resolve().parents[2]
 FOLDERS = ("fields", "codecs")  # where compiled functions may be
+FUNCTIONS: dict[tuple[str, str], Any] = {}  # by module and name
 MARK = b"inlet.fields.compiled"  # in each module that has compiled functions or lies here
 
 
@@ -44,6 +48,20 @@ def compiled(**options):
     def decorate(py_func):
         dispatcher = njit(**options)(py_func)
         dispatcher._cache = SourcesCache(py_func)
+        FUNCTIONS[py_func.__module__, py_func.__qualname__] = dispatcher
         return dispatcher
 
     return decorate
+
+
+def called() -> dict[tuple[str, str], list]:
+    """The functions whose code this process has loaded, by module and name: the types of their arguments."""
+    return {name: function.signatures for name, function in FUNCTIONS.items() if function.signatures}
+
+
+def load(functions: Mapping[tuple[str, str], Sequence]) -> None:
+    """Load code of functions without calling them. In: as `called` gives it, of another process."""
+    for module, name in functions:
+        import_module(module)
+        for signature in functions[module, name]:
+            FUNCTIONS[module, name].compile(signature)
