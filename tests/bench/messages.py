@@ -72,7 +72,7 @@ def compare(
     def fast():
         found = [lookups.known(project)] if lookups.is_asked(codec) else []
         walk = codec.FAST.changes([source], project.tables, [], *found)
-        decoding.write(batch, messages.selectExpr(*codec.FAST.READ), change_files.of_messages(walk), table)
+        decoding.write(batch, messages.selectExpr(*codec.FAST.READ), change_files.of_messages(project, walk), table)
 
     alone, decoded = best(bare), best(fast)
     told = f"{num} messages of {size:.0f} bytes; {num / alone / 1e3:.0f}k messages/s bare"

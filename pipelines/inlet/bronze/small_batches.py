@@ -39,20 +39,22 @@ def is_small(project: Project, files: list[dict]) -> bool:
 
 def append_blocks(project: Project, files: list[dict], batch_id: int) -> bool:
     """Append the blocks of a small batch, once however often it is tried. Out: False where that is left to Spark."""
-    return _append(project, "bronze.blocks", lambda: _blocks(project, files), batch_id)
+    return _append(project, "bronze.blocks", lambda: _blocks(project, files), batch_id, [row["path"] for row in files])
 
 
 def append_messages(project: Project, files: list[dict], batch_id: int) -> bool:
     """The same of messages, none of which can have been landed before."""
     has_broker = any(project.sources[row["source"]].broker for row in files)  # its client is no child's
-    return _append(project, "bronze.messages", lambda: _messages(project, files), batch_id, is_child=not has_broker)
+    paths = [] if has_broker else [row["path"] for row in files]
+    return _append(project, "bronze.messages", lambda: _messages(project, files), batch_id, paths)
 
 
-def _append(project: Project, table: str, read, batch_id: int, is_child: bool = True) -> bool:
+def _append(project: Project, table: str, read, batch_id: int, paths: list[str]) -> bool:
+    """In: what gives the rows; the paths that a child can read."""
     import pyarrow as pa
 
     try:
-        rows = guard.in_child(read) if is_child else read()
+        rows = guard.apart(read, *paths)
     except Exception as error:  # the way through Spark finds the file that it fails on
         log.info("%s of batch %d goes through Spark: %s", table, batch_id, guard.why(error))
         return False

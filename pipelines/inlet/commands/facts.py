@@ -12,7 +12,7 @@ from inlet.commands.show import time_of
 from inlet.config import Project
 from inlet.publish.point import PUBLISHED
 from inlet.silver import closed_rejects
-from inlet.sql import literal
+from inlet.sql import plain_literal
 from inlet.table import by_name
 
 COUNTS = ("num_records", "num_changes", "num_repeats", "num_control", "num_rejected")
@@ -125,7 +125,7 @@ def reject_examples(project: Project, counts: Counter[tuple[str, str]]) -> dict[
     """(source, kind) -> the newest open rejects of it, with the beginning of their bytes."""
     found, num_closed = {}, len(closed_rejects.closings(project))
     for source, kind in counts:
-        where = f"source = {literal(source)} and kind = {literal(kind)}"
+        where = f"source = {plain_literal(source)} and kind = {plain_literal(kind)}"
         order = f"order by batch_id desc, unit_id, unit_offset limit {NUM_EXAMPLES + num_closed}"
         rows = closed_rejects.open_rows(project, COLUMNS, where, order)[:NUM_EXAMPLES]
         found[source, kind] = [row | {"bytes": around_fault(row, LEN_RAW)} for row in rows]

@@ -13,7 +13,7 @@ from inlet.codecs import CODECS
 from inlet.config import Project
 from inlet.errors import ConfigError
 from inlet.silver import full_loads, load_order, pending
-from inlet.sql import literal
+from inlet.sql import literal, plain_literal
 from inlet.table import by_name, present
 
 if TYPE_CHECKING:
@@ -87,7 +87,8 @@ def _hidden(project: Project, source: str, load_id: str) -> str | None:
         project.lakehouse_path(),
         "silver.control_events",
         ["change_seq"],
-        f"where kind = '{load_order.BEFORE}' and source = {literal(source)} and load_id = {literal(load_id)}",
+        f"where kind = '{load_order.BEFORE}' and source = {plain_literal(source)} "
+        f"and load_id = {plain_literal(load_id)}",
     )
     return min((row["change_seq"] for row in rows), default=None)
 

@@ -10,7 +10,7 @@ from inlet.codecs.codec import offers
 from inlet.config import Project, known
 from inlet.silver import closed_rejects
 from inlet.source import ROW_TRANSPORTS
-from inlet.sql import literal
+from inlet.sql import plain_among, plain_literal
 from inlet.unit import order, place_in_file
 
 COLUMNS = [c.name for c in change.REJECTS]
@@ -132,7 +132,7 @@ def first_of(project: Project, rejects: list[dict]) -> dict[tuple[str, str], str
             project.lakehouse_path(),
             "silver.changes",
             ["change_seq", "unit_id", "unit_offset"],
-            f"where source = {literal(source)} and change_seq in ({', '.join(map(literal, sorted(asked)))})",
+            f"where source = {plain_literal(source)} and {plain_among('change_seq', asked)}",
         )
     }
 

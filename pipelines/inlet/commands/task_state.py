@@ -12,7 +12,7 @@ from inlet.codecs.qlik.control_tables import DDL, EXCEPTION, HISTORY, PARTITION,
 from inlet.codecs.qlik.full_load import Options
 from inlet.codecs.results import TASK_STATUS
 from inlet.config import Project
-from inlet.sql import literal
+from inlet.sql import literal, plain_literal
 from inlet.table import by_name
 
 NUM_SLOTS = 12  # of attrep_history that are looked at: an hour, as Qlik sets it up
@@ -150,7 +150,7 @@ def _landed(project: Project, source: str, slots: list[tuple[datetime, timedelta
         for n, (end, length) in enumerate(slots)
     ]
     first = min(end - 2 * length for end, length in slots)
-    where = f"where source = {literal(source)} and timestamp >= '{first:%Y-%m-%dT%H:%M:%S}Z'"
+    where = f"where source = {plain_literal(source)} and timestamp >= '{first:%Y-%m-%dT%H:%M:%S}Z'"
     [row] = lake.peek(project.lakehouse_path(), "bronze.messages", [*within, "max(timestamp) as newest"], where) or [
         {"newest": None}
     ]

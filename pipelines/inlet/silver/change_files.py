@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from inlet import change, lake
 from inlet.codecs import columns
+from inlet.codecs.codec import IMAGE
 from inlet.codecs.columns import WORDS
 from inlet.config import Project
 from inlet.silver.batch import Batch
@@ -69,12 +70,17 @@ def of_blocks(project: Project, codec, decode) -> Changes:
     return changes
 
 
-def of_messages(walk) -> Changes:
+def of_messages(project: Project, walk) -> Changes:
     """Changes of messages. In: batches of these -> batches of changes, with some columns of the change table."""
+    without_header = pa.array([source.name for source in project.sources.values() if not source.header], pa.string())
 
     def changes(batches) -> Iterator[tuple[int, dict]]:
         for found in walk(batches):
-            yield len(found), dict(zip(found.schema.names, found.columns))
+            given = dict(zip(found.schema.names, found.columns))
+            if "header" in given and len(without_header):
+                is_left_out = pc.is_in(given["source"].cast(pa.string()), without_header)
+                given["header"] = pc.if_else(is_left_out, pa.scalar(None, IMAGE), given["header"])
+            yield len(found), given
 
     return changes
 

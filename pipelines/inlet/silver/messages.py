@@ -86,7 +86,7 @@ def _write_fast(batch: Batch, codec, messages: "DataFrame", sources: list, num_m
         _keep_brought(batch, sources, messages)
         seen = full_loads.find(batch, codec, messages, sources) if codec.LOADS else {}
     loads = _loads(batch, codec, messages, sources, seen)
-    walks = [(messages, _walk(batch, codec, sources, loads if is_prepared else []))]
+    walks = [(messages, walk(batch.project, codec, sources, loads if is_prepared else [], _known(batch, codec)))]
     _append(batch, codec, *walks[0])
     few = _decode_few(batch, codec, sources, num_messages, loads, is_prepared)
     left = again = messages
@@ -101,13 +101,13 @@ def _write_fast(batch: Batch, codec, messages: "DataFrame", sources: list, num_m
                 remove_changes(batch, names)
                 walks = []
             if has_brought or seen:
-                walks.append((again, _walk(batch, codec, sources, loads)))
+                walks.append((again, walk(batch.project, codec, sources, loads, _known(batch, codec))))
                 _append(batch, codec, *walks[-1])
                 few = _decode_few(batch, codec, sources, num_messages, loads, True)
         judged = None
         if offers(codec, "IDENTITY") or has_repeats(batch, names, num_messages):
             remove_changes(batch, names)
-            changes = [walked(codec, of_walk, walk) for of_walk, walk in walks]
+            changes = [walked(codec, *one) for one in walks]
             judged = write_changes(batch, reduce(type(messages).unionByName, changes), True, codec)
         if few is None:
             _write_exact(batch, codec, _left(batch, again, names, judged), sources, loads)
@@ -153,25 +153,25 @@ def _brings_or_loads(batch: Batch, codec, unit: dict, known: dict[str, dict[str,
     return brings_or_loads(codec, unit, source, batch.project.tables_of(source), known.get(source.name, {}))
 
 
-def _walk(batch: Batch, codec, sources: list, loads: list[dict]):
+def walk(project: Project, codec, sources: list, loads: list[dict], known: dict[str, dict[str, bytes]]):
     """The compiled walk of messages, as of codec.FastMessages. In: the full loads that have begun; without them it
-    leaves their rows."""
-    brought = [lookups.known(batch.project, batch.batch_id)] if offers(codec, "brought") else []
-    return codec.FAST.changes(sources, by_name(batch.project.tables.values()), loads, *brought)
+    leaves their rows; what was looked up, by source and name."""
+    brought = [known] if offers(codec, "brought") else []
+    return codec.FAST.changes(sources, by_name(project.tables.values()), loads, *brought)
 
 
-def _append(batch: Batch, codec, messages: "DataFrame", walk) -> None:
+def _append(batch: Batch, codec, messages: "DataFrame", read) -> None:
     """Append the changes that a walk reads; tasks write them where they can."""
     if change_files.can_write(batch):
-        change_files.write(batch, messages.selectExpr(*codec.FAST.READ), change_files.of_messages(walk))
+        change_files.write(batch, messages.selectExpr(*codec.FAST.READ), change_files.of_messages(batch.project, read))
     else:
-        batch.append(walked(codec, messages, walk), "silver.changes")
+        batch.append(walked(codec, messages, read), "silver.changes")
 
 
-def walked(codec, messages: "DataFrame", walk) -> "DataFrame":
+def walked(codec, messages: "DataFrame", read) -> "DataFrame":
     """The changes that a walk reads, as rows of the change table without batch_id and decoded_at."""
     return messages.selectExpr(*codec.FAST.READ).mapInArrow(
-        lambda batches: (decoded.changes_of(rows) for rows in walk(batches)), decoded.CHANGE_DDL
+        lambda batches: (decoded.changes_of(rows) for rows in read(batches)), decoded.CHANGE_DDL
     )
 
 

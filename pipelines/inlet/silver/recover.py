@@ -8,7 +8,6 @@ that are left.
 from typing import TYPE_CHECKING
 
 from inlet import lake
-from inlet.bronze.history import REREAD, History
 from inlet.config import Project
 from inlet.silver import transactions
 
@@ -36,8 +35,7 @@ def run(project: Project, spark: "SparkSession", batch_id: int, of_sources: str 
     for table in there:
         if table in APPENDED:
             spark.sql(f"delete from {table} where {own}")
-    past = History(project)
-    if past.replays_of(batch_id) or any(row.cause == REREAD for row in past.of_batch(batch_id)):
+    if lake.peek(project.lakehouse_path(), "silver.rejects", ["batch_id"], f"where resolved_by = {batch_id} limit 1"):
         spark.sql(f"update silver.rejects set resolved_by = null where resolved_by = {batch_id} and {of_sources}")
     if "silver.transactions" in there:
         first = transactions.tells_first(project, batch_id)

@@ -3,7 +3,9 @@ one, the same place in the order. And rejects of files whose names give no place
 that gives one.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
+from operator import itemgetter
 
 from inlet import lake
 from inlet.bronze import guard, history
@@ -22,7 +24,7 @@ NO_PLACE = "missing_change_seq"
 OF_WHOLE_FILES = (NO_PLACE, "ambiguous_table", "ambiguous_layout")  # of which nothing was read
 # another change stands at the place of these, or theirs is that of a whole unit
 OTHERS = ("conflicting_duplicate", guard.KIND, *FILE_KINDS)
-PLACE = "source", "change_seq"
+PLACE, RECORD = ("source", "change_seq"), ("unit_id", "unit_offset")
 GLUED = "bad_column_count"  # a line of this kind may be a torn record and the next one, of which it has one place
 
 
@@ -36,10 +38,10 @@ def resolve(batch: Batch) -> None:
         f"resolved_by is null and change_seq is not null and kind not in ({', '.join(map(literal, (*OTHERS, GLUED)))})"
     )
     now, until = f"batch_id = {batch.batch_id}", f"batch_id <= {batch.batch_id}"
-    rows = lake.peek(batch.project.lakehouse_path(), "silver.rejects", columns, f"where {is_open} and {until}")
-    rows, is_single = of_one_record(batch.project, [row for row in rows if row["source"] in batch.sources])
-    is_open += is_single
-    _resolve(batch, f"{is_open} and batch_id < {batch.batch_id}", rows, now)
+    of_sources = f"where {is_open} and {until} and {plain_among('source', batch.sources)}"
+    rows = lake.peek(batch.project.lakehouse_path(), "silver.rejects", columns, of_sources)
+    earlier = [row for row in rows if row["batch_id"] < batch.batch_id]
+    _resolve(batch, f"{is_open} and batch_id < {batch.batch_id}", earlier, now)
     alone = {name for name in batch.sources if not offers(CODECS[batch.project.sources[name].codec], "join")}
     own = [row for row in rows if row["batch_id"] == batch.batch_id and row["source"] in alone]
     _resolve(batch, f"{is_open} and {now}", own, until)
@@ -52,7 +54,7 @@ def of_one_record(project: Project, rejects: list[dict]) -> tuple[list[dict], st
     units = sorted({row["unit_id"] for row in rejects})
     if not units:
         return rejects, ""
-    is_unframed = f"where context like '%\"problem\"%' and unit_id in ({', '.join(map(literal, units))})"
+    is_unframed = f"where context like '%\"problem\"%' and {plain_among('unit_id', units)}"
     blocks = lake.peek(project.lakehouse_path(), "bronze.blocks", ["unit_id"], is_unframed)
     unframed = {row["unit_id"] for row in blocks}
     if not unframed:
@@ -64,8 +66,15 @@ def of_one_record(project: Project, rejects: list[dict]) -> tuple[list[dict], st
 def _resolve(batch: Batch, is_open: str, rejects: list[dict], of_batches: str) -> None:
     """In: SQL of the rejects, and these with their places; SQL of the batches whose changes and checkpoints are good.
     Spark is asked only where one of these stands at a reject's place."""
-    if not rejects or len(rejects) <= MAX_NAMES and not _come_again(batch, rejects, of_batches):
+    answered_now = [
+        row
+        for at in range(0, len(rejects), MAX_NAMES)
+        for row in _come_again(batch, rejects[at : at + MAX_NAMES], of_batches)
+    ]
+    rejects, is_single = of_one_record(batch.project, answered_now)
+    if not rejects:
         return
+    is_open += is_single
     places, sources = [row["change_seq"] for row in rejects], among(sorted({row["source"] for row in rejects}))
     between = f"change_seq between {literal(min(places))} and {literal(max(places))}"
     here = f"{of_batches} and {sources} and {between}"
@@ -86,35 +95,28 @@ def _resolve(batch: Batch, is_open: str, rejects: list[dict], of_batches: str) -
         when matched then update set resolved_by = {batch.batch_id}""")
 
 
-def _come_again(batch: Batch, rejects: list[dict], of_batches: str) -> bool:
-    """True if a change or a checkpoint of some batches stands at the place of a reject, from another record."""
-    records = dict[tuple[str, str], set[tuple]]()
-    for row in rejects:
-        records.setdefault((row["source"], row["change_seq"]), set()).add((row["unit_id"], row["unit_offset"]))
-    at = " and ".join(plain_among(name, {place[n] for place in records}) for n, name in enumerate(PLACE))
+def _come_again(batch: Batch, rejects: list[dict], of_batches: str) -> list[dict]:
+    """The rejects at whose place a change or a checkpoint of some batches stands, from another record."""
+    at = " and ".join(plain_among(name, {row[name] for row in rejects}) for name in PLACE)
     tables = {"silver.changes": "", "silver.control_events": f" and kind = {plain_literal(CHECKPOINT)}"}
-    return any(
-        records.get((row["source"], row["change_seq"]), set()) - {(row["unit_id"], row["unit_offset"])}
-        for table, further in tables.items()
-        for row in lake.peek(
-            batch.project.lakehouse_path(),
-            table,
-            [*PLACE, "unit_id", "unit_offset"],
-            f"where {of_batches} and {at}{further}",
-        )
-    )
+    records = defaultdict[tuple, set[tuple]](set)
+    for table, further in tables.items():
+        where = f"where {of_batches} and {at}{further}"
+        for row in lake.peek(batch.project.lakehouse_path(), table, [*PLACE, *RECORD], where):
+            records[itemgetter(*PLACE)(row)].add(itemgetter(*RECORD)(row))
+    return [row for row in rejects if records[itemgetter(*PLACE)(row)] - {itemgetter(*RECORD)(row)}]
 
 
 def resolve_renamed(batch: Batch, files: Sequence[dict]) -> None:
     """Rejects of files without a place in the order, whose bytes this batch has read under another name, say so.
     In: its rows of bronze.files.
     """
-    columns = ["source", "kind", "unit_id", "resolved_by"]
-    of_files = f"where kind in ({', '.join(map(literal, OF_WHOLE_FILES))})"
+    columns = ["source", "kind", "unit_id"]
+    of_files = f"where resolved_by is null and kind in ({', '.join(map(literal, OF_WHOLE_FILES))})"
     unread: set[tuple[str, str]] = set()  # source and path of files that have such rejects
     unplaced: dict[tuple[str, str], set[str]] = {}  # and the units of those without a place
     for row in lake.peek(batch.project.lakehouse_path(), "silver.rejects", columns, of_files):
-        if row["resolved_by"] is None and (place := place_in_file(row["source"], row["unit_id"])):
+        if place := place_in_file(row["source"], row["unit_id"]):
             unread.add((row["source"], place[0]))
             if row["kind"] == NO_PLACE:
                 unplaced.setdefault((row["source"], place[0]), set()).add(row["unit_id"])

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Sequence
 
 from inlet import lake
-from inlet.bronze import guard, load_times, lookups
+from inlet.bronze import guard, kept_message, load_times, lookups
 from inlet.bronze.history import Reading
 from inlet.codecs import CODECS, columns
 from inlet.codecs.codec import IMAGES, decode_block, offers
@@ -70,12 +70,17 @@ def _few(batch: Batch, files: Sequence[Reading]) -> tuple[list[dict], list[dict]
         is_read = batch.project.sources[name].brings_messages
         own, heads = ([], _messages(batch, name)) if is_read else _heads(batch, name, of_source[name])
         num, size_bytes = (sum(unit[what] for unit in heads) for what in ("num_records", "size_bytes"))
-        size = [num * MESSAGE if is_read else num, size_bytes]
+        size = [num * _weight(batch.project.sources[name]), size_bytes]
         if all(have <= may for have, may in zip(size, left)):  # a Parquet file holds more than its size
             left = [may - have for may, have in zip(left, size)]
             landed += own
             units += heads if is_read else _with_bytes(batch, heads)
     return landed, units
+
+
+def _weight(source: Source) -> int:
+    """What decoding a record costs, in records of a block. A message without a compiled walk is decoded by itself."""
+    return MESSAGE if source.brings_messages and not CODECS[source.codec].FAST else 1
 
 
 def _is_plain(batch: Batch, name: str, files: list[Reading]) -> bool:
@@ -91,13 +96,12 @@ def _is_plain(batch: Batch, name: str, files: list[Reading]) -> bool:
 def _messages(batch: Batch, name: str) -> list[dict]:
     """The messages of a source; none where there are too many."""
     lakehouse, own = batch.project.lakehouse_path(), f"batch_id = {batch.batch_id} and source = {plain_literal(name)}"
+    limit = NUM_RECORDS // _weight(batch.project.sources[name]) + 1
     snapshot = lake.newest(lakehouse, "bronze.messages")
     if snapshot is None:
         return []
     rows = snapshots.rows_of(
-        snapshot.query(
-            f'select * from rows where {own} order by topic, partition, "offset" limit {NUM_RECORDS // MESSAGE + 1}'
-        )
+        snapshot.query(f'select * from rows where {own} order by topic, partition, "offset" limit {limit}')
     )
     times = load_times.of_files(batch.project, [batch.project.sources[name]])
     timed = (load_times.timed(row, times.get((row["source"], row["path"]))) for row in rows)
@@ -149,9 +153,19 @@ def _decoded(
     source = batch.project.sources[name]
     codec, tables, known = CODECS[source.codec], batch.project.tables_of(source), found.get(name, {})
     own, rows = [load for load in loads if load["source"] == name], list[dict]()
+    units = [unit for unit in units if unit["source"] == name]
     try:
-        for unit in (unit for unit in units if unit["source"] == name):
-            if "topic" not in unit:
+        read = (
+            _walked(batch, source, [unit for unit in units if "topic" in unit], known)
+            if getattr(codec, "FAST", None)
+            else {}
+        )
+        if len(units) - len(read) > NUM_RECORDS // MESSAGE and source.brings_messages:
+            return None  # the walk leaves too many
+        for unit in units:
+            if unit["unit_id"] in read:
+                rows.append(read[unit["unit_id"]])
+            elif "topic" not in unit:
                 of_block = _rows_of_block(codec, unit, source, tables)
                 if of_block is None:
                     return None
@@ -164,6 +178,25 @@ def _decoded(
         log.info("%s goes through Spark: %s", name, guard.why(error))
         return None
     return rows
+
+
+def _walked(batch: Batch, source: Source, units: list[dict], known: dict[str, bytes]) -> dict[str, dict]:
+    """Changes of messages by unit: of those that the codec's compiled walk reads, without rows of full loads."""
+    import pyarrow as pa
+
+    codec = CODECS[source.codec]
+    names = [name.strip("`") for name in codec.FAST.READ]
+    schema = pa.schema([(name, kept_message.message_types().get(name, pa.string())) for name in names])
+    rows = [{name: unit[name] for name in names} for unit in units]
+    result = {"result": "change"} | dict.fromkeys(IMAGES)
+    found = {source.name: known}
+    return {
+        row["unit_id"]: result | row
+        for changes in messages.walk(batch.project, codec, [source], [], found)(
+            [pa.RecordBatch.from_pylist(rows, schema)]
+        )
+        for row in changes.to_pylist()
+    }
 
 
 def _rows_of_block(codec, unit: dict, source: Source, tables: dict[str, Table]) -> list[dict] | None:
