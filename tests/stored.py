@@ -18,12 +18,12 @@ def plain(value):
     return variant.decode(**value) if isinstance(value, dict) and value.keys() == {"value", "metadata"} else value
 
 
-def stored(lakehouse: str, sources: Collection[str]) -> dict[str, list[str]]:
-    """What silver holds of sources: whole rows as text, but for the batch and the time."""
-    of_sources = f"where source in ({', '.join(map(repr, sources))})"
-    found = {}
-    for table, columns in change.TABLES.items():
+def stored(lakehouse: str, sources: Collection[str]) -> dict[str, dict[str, list[str]]]:
+    """What silver holds of each source, by table: whole rows as text, but for the batch and the time."""
+    found = {source: {table: [] for table in change.TABLES} for source in sources}
+    for table, columns in change.TABLES.items() if found else ():
         names = [column.name for column in columns if column.name not in OF_RUNS]
-        peeked = lake.peek(lakehouse, table, names, of_sources)
-        found[table] = sorted(str(tuple(map(plain, row.values()))) for row in peeked)
-    return found
+        of_sources = f"where source in ({', '.join(map(repr, sources))})"
+        for row in lake.peek(lakehouse, table, names, of_sources):
+            found[row["source"]][table].append(str(tuple(map(plain, row.values()))))
+    return {source: {table: sorted(rows) for table, rows in tables.items()} for source, tables in found.items()}
