@@ -18,7 +18,8 @@ from inlet.silver.batch import Batch
 from tests import projects, test_pipeline
 from tests.encode import linkexpress
 from tests.goldengate_streams import How
-from tests.test_silver import Died, stored
+from tests.stored import stored
+from tests.test_silver import Died
 from tests.test_small_silver import forget, in_order
 
 WORDS = ("INSERT", "UPDATE", "DELETE", "it's \\ ${a}")
@@ -108,7 +109,7 @@ def test_changes_that_tasks_write_are_those_that_spark_writes(spark, lakehouse, 
             patched.setattr(change_files, "can_write", can_write)
             patched.setattr(lake, "add_files", lambda *given: committed.extend(given[2].values()) or add_files(*given))
             accounts = silver.run(project, spark, batch_id)
-        found.append((accounts, stored(spark, project.sources), rows_of(lakehouse, batch_id)))
+        found.append((accounts, stored(lakehouse, project.sources), rows_of(lakehouse, batch_id)))
         by_tasks = {json.loads(text)["minValues"]["source"] for text in committed}
         assert by_tasks == (project.sources.keys() if can_write is change_files.can_write else set())
     [of_tasks, of_spark] = found

@@ -7,6 +7,7 @@ import os
 import sys
 from types import SimpleNamespace
 
+import deltalake
 import pyarrow as pa
 import pytest
 
@@ -21,25 +22,15 @@ from inlet.errors import AccountingError, ConfigError, Reject
 from inlet.log import Log
 from inlet.silver import blocks as silver_blocks
 from inlet.silver import decoded, verdicts
-from tests import lakes, projects
+from tests import lakes, projects, scenarios
 from tests.encode import linkexpress
-from tests.test_replay import again
+from tests.stored import rows
 from tests.test_toy import NOTES, counts, plan, run
 from tests.toy import codec as toy
 from tests.toy import encode
 
 COLUMNS = ("columns", "TOY.NOTES", [["ID", "int"], ["TEXT", "string"]], ["ID"])
 STUCK = encode.record("ddl", "stuck")
-
-
-@pytest.fixture(autouse=True)
-def registered(monkeypatch):
-    from pyspark import cloudpickle
-
-    for module in (toy.__name__, __name__):
-        cloudpickle.register_pickle_by_value(sys.modules[module])
-    monkeypatch.setitem(CODECS, "toy", toy)
-    monkeypatch.setattr(framing, "LEN_BLOCK", 100)
 
 
 def insert(number: int) -> tuple:
@@ -67,14 +58,63 @@ def stuck_open(path, head, *given):
 BROKEN = SimpleNamespace(**vars(toy) | {"cut": stuck_cut, "open_file": stuck_open})
 
 
-def notes(spark, source: str) -> list[tuple]:
-    return [
-        tuple(row)
-        for row in spark.sql(
-            "select cast(after:ID as int), transaction_id, transaction_event_counter from silver.changes "
-            f"where source = '{source}' order by change_seq"
-        ).collect()
-    ]
+def fails(*_given):
+    return [][0]
+
+
+def dies(*_given):
+    os._exit(7)
+
+
+FAULTY = {"fails_to_place": {"place": fails}, "dies_at_place": {"place": dies}}
+FAULTY |= {"fails_to_decode": {"decode": fails}, "fails_at_messages": {"decode_message": fails}}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def registered():
+    from pyspark import cloudpickle
+
+    for module in (toy.__name__, __name__):
+        cloudpickle.register_pickle_by_value(sys.modules[module])
+    with pytest.MonkeyPatch.context() as patched:
+        for name, codec in {"toy": toy, "stuck": BROKEN}.items():
+            patched.setitem(CODECS, name, codec)
+        for name, faults in FAULTY.items():
+            patched.setitem(CODECS, name, SimpleNamespace(**vars(toy) | faults))
+        patched.setattr(framing, "LEN_BLOCK", 100)
+        yield
+
+
+NOTES_OF = {"codec": "toy"}
+SETTLED = NOTES_OF | {"settle_minutes": 0}
+scenario = scenarios.Scenarios()
+
+
+@pytest.fixture(scope="module")
+def outcomes(spark, lakehouse, tmp_path_factory):
+    return scenario.go(spark, lakehouse, tmp_path_factory.mktemp("scenarios"), [NOTES])
+
+
+def deliver(feed, data: bytes, name: str = "1.toy", codec: str = "toy") -> None:
+    """A file, which this codec reads from now on."""
+    (feed.landing / name).write_bytes(data)
+    feed.source |= {"codec": codec}
+
+
+def replayed(feed, codec: str = "toy", unit: str | None = None) -> list[dict]:
+    """Rejects that this codec decodes again."""
+    feed.source |= {"codec": codec}
+    return feed.chosen(unit=unit)
+
+
+def notes_of(lakehouse: str, source: str) -> list[tuple]:
+    of_change = "after", "transaction_id", "transaction_event_counter"
+    changes = rows(lakehouse, "silver.changes", source, *of_change, rest="order by change_seq")
+    return [(after["ID"], *more) for after, *more in changes]
+
+
+def notes(feed) -> list[tuple]:
+    return notes_of(feed.lakehouse, feed.name)
 
 
 def test_a_rest_that_came_in_pieces_is_framed_as_one_and_its_marks_judge(spark, lakehouse, tmp_path, monkeypatch):
@@ -119,12 +159,12 @@ def test_a_rest_that_came_in_pieces_is_framed_as_one_and_its_marks_judge(spark, 
     accounts = silver.run(project, spark, batch_id)["pieces"], silver.run(project, spark, twice)["pieces"]
     assert counts(accounts[0]) == (6, 2, 1, 7, 0, 0) and counts(accounts[1]) == (0, 0, 0, 0, 0, 0)
     assert (accounts[0].bytes_landed, accounts[1].bytes_landed) == (len(STUCK + rest), 0)
-    assert notes(spark, "pieces") == [(3, "A", 1)]
+    assert notes_of(lakehouse, "pieces") == [(3, "A", 1)]
     assert replay.unresolved(project, "pieces") == [] and "waiting for the feed" not in status(project)
 
     (landing / "1.toy").write_bytes(whole)  # it goes on from where the replay has ended
     run(project, spark)
-    assert notes(spark, "pieces") == [(3, "A", 1), (4, None, None), (5, None, None)]
+    assert notes_of(lakehouse, "pieces") == [(3, "A", 1), (4, None, None), (5, None, None)]
 
 
 def test_a_rest_that_is_replayed_by_itself_while_its_file_grows_loses_nothing(
@@ -152,11 +192,9 @@ def test_a_rest_that_is_replayed_by_itself_while_its_file_grows_loses_nothing(
         opened = {name: num for name, num in counted.items() if " " not in name}
         assert max(opened.values(), default=0) <= 1, opened  # what others commit meanwhile is added to what was read
         assert (replay.unresolved(project, "grows") == []) == (tables == {"1": "DEPOT.ITEMS"})
-        rows = spark.sql(
-            "select cast(after:ITEM_ID as int), right(change_seq, 10) from silver.changes "
-            "where source = 'grows' order by change_seq"
-        )
-        return [tuple(row) for row in rows.collect()]
+        of_change = "after", "right(change_seq, 10)"
+        changes = rows(lakehouse, "silver.changes", "grows", *of_change, rest="order by change_seq")
+        return [(after["ITEM_ID"], place) for after, place in changes]
 
     def said_of_rejects() -> list[dict]:
         said = [json.loads(line) for line in capsys.readouterr().err.splitlines() if line.startswith("{")]
@@ -168,85 +206,116 @@ def test_a_rest_that_is_replayed_by_itself_while_its_file_grows_loses_nothing(
     assert said_of_rejects() == []
 
 
-@pytest.mark.proof
-def test_a_rest_of_a_file_that_may_grow_is_framed_as_far_as_it_tells(spark, lakehouse, tmp_path, monkeypatch):
+@scenario(NOTES_OF)
+def a_rest_of_a_file_that_may_grow_is_framed_as_far_as_it_tells(feed):
     """Whether an insert is the last of its transaction, only what follows says."""
-    landing = tmp_path / "landing" / "tail"
-    landing.mkdir(parents=True)
-    project = projects.make(tmp_path, {"tail": {"codec": "toy", "from": "landing/tail"}}, [NOTES], lakehouse)
     begin = encode.file(1, COLUMNS, ("ddl", "stuck"), ("begin", "A"), insert(1), is_ended=False)
-    (landing / "1.toy").write_bytes(begin)
-    with monkeypatch.context() as broken:
-        broken.setitem(CODECS, "toy", BROKEN)
-        run(project, spark)
-    again(project, spark, source="tail")
-    [reject] = replay.unresolved(project, "tail")
+    yield deliver(feed, begin, codec="stuck")
+    yield replayed(feed)
+    [reject] = feed.rejects()
     assert (reject["kind"], reject["unit_length"]) == ("truncated", len(encode.record(*insert(1))))
-    (landing / "1.toy").write_bytes(begin + encode.record("commit", "A") + encode.record("end"))
-    run(project, spark)
-    again(project, spark, source="tail")
-    assert spark.sql("select state, num_changes from silver.transactions where source = 'tail'").collect() == [
-        ("complete", 1)
-    ]
+    yield deliver(feed, begin + encode.record("commit", "A") + encode.record("end"))
+    yield replayed(feed)
+    assert feed.rows("transactions", "state", "num_changes") == [("complete", 1)]
 
 
-@pytest.mark.parametrize("fault", [pytest.param("fails", marks=pytest.mark.proof), "dies"])
-def test_a_codec_that_fails_in_a_replay_of_a_rest_stops_nobody(spark, lakehouse, tmp_path, monkeypatch, fault):
-    name = f"fault_{fault}"
-    landing = tmp_path / "landing" / name
-    landing.mkdir(parents=True)
-    project = projects.make(tmp_path, {name: {"codec": "toy", "from": f"landing/{name}"}}, [NOTES], lakehouse)
-    (landing / "1.toy").write_bytes(encode.file(1, COLUMNS, ("ddl", "stuck"), insert(1)))
-    with monkeypatch.context() as broken:
-        broken.setitem(CODECS, "toy", BROKEN)
-        run(project, spark)
-        call = (lambda *given: [][0]) if fault == "fails" else (lambda *given: os._exit(7))
-        broken.setitem(CODECS, "toy", SimpleNamespace(**vars(toy) | {"place": call}))
-        assert counts(again(project, spark, source=name)[name]) == (1, 0, 0, 0, 1, 0)
-    [reject] = replay.unresolved(project, name)
-    assert reject["kind"] == "decoder_failed"
-    again(project, spark, source=name)
-    assert notes(spark, name) == [(1, None, None)] and replay.unresolved(project, name) == []
+def a_codec_that_fails_in_a_replay_of_a_rest_stops_nobody(feed):
+    yield deliver(feed, encode.file(1, COLUMNS, ("ddl", "stuck"), insert(1)), codec="stuck")
+    assert counts((yield replayed(feed, codec=feed.name))) == (1, 0, 0, 0, 1, 0)
+    assert [reject["kind"] for reject in feed.rejects()] == ["decoder_failed"]
+    yield replayed(feed)
+    assert notes(feed) == [(1, None, None)] and feed.rejects() == []
 
 
-@pytest.mark.proof
-def test_what_an_earlier_inlet_framed_piece_by_piece_is_framed_whole(spark, lakehouse, tmp_path, monkeypatch):
+for word in ("fails_to_place", "dies_at_place"):
+    scenario(NOTES_OF, name=word)(a_codec_that_fails_in_a_replay_of_a_rest_stops_nobody)
+
+
+@scenario(NOTES_OF)
+def what_an_earlier_inlet_framed_piece_by_piece_is_framed_whole(feed):
     """It wrote no row of bronze.files for a replay, so what follows began with what was known at the first piece."""
-    landing = tmp_path / "landing" / "old"
-    landing.mkdir(parents=True)
-    project = projects.make(tmp_path, {"old": {"codec": "toy", "from": "landing/old"}}, [NOTES], lakehouse)
     parts = [encode.file(1, COLUMNS, ("ddl", "stuck"), insert(1), is_ended=False)]
-    parts += [b"".join(encode.record(*r) for r in rows) for rows in ((insert(2),), (insert(3), ("end",)))]
-    with monkeypatch.context() as broken:
-        broken.setitem(CODECS, "toy", BROKEN)
-        for n in (1, 2):
-            (landing / "1.toy").write_bytes(b"".join(parts[:n]))
-            run(project, spark)
-    again(project, spark, source="old")
-    spark.sql("delete from bronze.files where source = 'old' and num_units = 0")  # as an earlier Inlet left it
-    (landing / "1.toy").write_bytes(b"".join(parts))
-    run(project, spark)
-    again(project, spark, source="old")
-    assert [number for number, *_ in notes(spark, "old")] == [1, 2, 3]
-    assert replay.unresolved(project, "old") == []
+    parts += [b"".join(encode.record(*r) for r in records) for records in ((insert(2),), (insert(3), ("end",)))]
+    yield deliver(feed, parts[0], codec="stuck")
+    yield deliver(feed, parts[0] + parts[1], codec="stuck")
+    yield replayed(feed)
+    files = deltalake.DeltaTable(lake.table_path(feed.lakehouse, "bronze.files"))
+    files.delete(f"source = '{feed.name}' and num_units = 0")  # as an earlier Inlet left it
+    yield deliver(feed, b"".join(parts))
+    yield replayed(feed)
+    assert [number for number, *_ in notes(feed)] == [1, 2, 3]
+    assert feed.rejects() == []
 
 
-def test_status_stands_while_a_file_waits_for_the_one_before_it(spark, lakehouse, tmp_path, monkeypatch):
-    landing = tmp_path / "landing" / "before"
-    landing.mkdir(parents=True)
-    source = {"codec": "toy", "from": "landing/before", "settle_minutes": 0}
-    project = projects.make(tmp_path, {"before": source}, [NOTES], lakehouse)
-    (landing / "1.toy").write_bytes(encode.file(1, COLUMNS, ("begin", "A"), insert(1), is_ended=False))
-    run(project, spark)
-    (landing / "2.toy").write_bytes(encode.file(2, ("ddl", "stuck"), insert(2), ("commit", "A")))
-    with monkeypatch.context() as broken:
-        broken.setitem(CODECS, "toy", BROKEN)
-        run(project, spark)
-    again(project, spark, source="before")
-    [reject] = replay.unresolved(project, "before")
+@scenario(SETTLED)
+def status_stands_while_a_file_waits_for_the_one_before_it(feed):
+    yield deliver(feed, encode.file(1, COLUMNS, ("begin", "A"), insert(1), is_ended=False))
+    yield deliver(feed, encode.file(2, ("ddl", "stuck"), insert(2), ("commit", "A")), "2.toy", codec="stuck")
+    yield replayed(feed)
+    assert [reject["kind"] for reject in feed.rejects()] == ["file_before_missing"]
+    waits = status(feed.project())["waiting for the feed"]
+    assert [row["records"] for row in waits if row["source"] == feed.name] == [2]
+
+
+@scenario(SETTLED, transport="whole_file")
+def what_a_message_packs_is_rejected_and_comes_back_record_by_record(feed):
+    records = [insert(1), ("insert", "TOY.NOTES", [None, "text"]), ("ddl", "alter"), ("insert", "TOY.NOTES", [2])]
+    lines = [json.dumps(record).encode() for record in records]
+    assert counts((yield deliver(feed, b"\n".join(lines), "1.json"))) == (4, 0, 2, 1, 1, 0)
+    # decoded again by a decoder that fails, and in vain: its record alone is rejected, the others stay
+    for codec in ("fails_at_messages", "toy"):
+        account = yield replayed(feed, codec)
+        assert counts(account) == (0, 1, 0, 0, 1, 0)
+        assert account.bytes_settled == account.bytes_rejected == len(lines[1])
+    [reject] = feed.rejects()
+    assert (reject["kind"], reject["unit_offset"]) == ("missing_key", len(lines[0]) + 1)
+    assert [number for number, *_ in notes(feed)] == [1, 2]
+
+
+@scenario(NOTES_OF)
+def a_decoder_that_fails_in_a_replay_rejects_the_records_that_were_asked_for(feed):
+    keyless = ("insert", "TOY.NOTES", [None, "text"])
+    data = encode.file(1, COLUMNS, insert(1), keyless, insert(2), keyless)
+    assert counts((yield deliver(feed, data))) == (7, 0, 2, 3, 2, 0)
+    account = yield replayed(feed, codec="fails_to_decode")
+    assert counts(account) == (0, 2, 0, 0, 2, 0)
+    assert account.bytes_settled == account.bytes_rejected == 2 * len(encode.record(*keyless))
+    assert {row["kind"] for row in feed.rejects()} == {"decoder_failed"}
+
+
+@scenario(SETTLED)
+def files_wait_for_one_that_tells_no_place_and_go_on_from_it_once_it_is_read(feed):
+    def held() -> dict:
+        project = feed.project()
+        return bronze.plan_batch(project, [project.sources[feed.name]], bronze.History(project)).held
+
+    path = f"landing/{feed.name}"
+    waits = {f"{path}/3.toy": f"a person: {path}/1.toy may be the first of {feed.name}; fix it or take it away"}
+    deliver(feed, encode.file(1, ("ddl", "stuck"), COLUMNS, ("begin", "A"), insert(1)))
+    deliver(feed, encode.file(2, ("ddl", "stuck"), insert(2)), "2.toy")
+    assert counts((yield deliver(feed, encode.file(3, insert(3), ("commit", "A")), "3.toy", codec="stuck"))) == (
+        (2, 0, 0, 0, 2, 0)
+    )
+    assert held() == waits
+    feed.source |= {"codec": "toy"}
+    assert held() == waits  # still, until it is replayed
+
+    one, two = [row["unit_id"] for row in feed.rejects()]
+    assert counts((yield replayed(feed, unit=two))) == (1, 0, 0, 0, 1, 0)
+    [reject] = [row for row in feed.rejects() if row["unit_id"] != one]
     assert reject["kind"] == "file_before_missing"
-    [waits] = status(project)["waiting for the feed"]
-    assert (waits["source"], waits["records"]) == ("before", 2)
+    assert held() == waits
+    yield replayed(feed, unit=one)
+    yield replayed(feed)
+    yield
+    assert notes(feed) == [(1, "A", 1), (2, "A", 2), (3, "A", 3)]
+    with pytest.raises(ConfigError, match="There is no reject to decode again of source"):
+        feed.chosen()
+
+
+@pytest.mark.parametrize("name", scenario.names)
+def test_rests_of_sources_that_share_their_batches(outcomes, name):
+    scenarios.check(outcomes[name])
 
 
 def test_an_empty_file_of_an_order_waits_for_a_person(tmp_path):
@@ -284,46 +353,6 @@ def test_a_record_that_is_asked_for_in_part_is_named():
         verdicts.within(rows, decoded.NOTHING, [[10, 30, "stands"]], 40)
 
 
-def test_what_a_message_packs_is_rejected_and_comes_back_record_by_record(spark, lakehouse, tmp_path, monkeypatch):
-    landing = tmp_path / "landing" / "packed"
-    landing.mkdir(parents=True)
-    transport = {"transport": "whole_file", "path": "landing/packed"}
-    source = {"codec": "toy", "from": transport, "settle_minutes": 0}
-    project = projects.make(tmp_path, {"packed": source}, [NOTES], lakehouse)
-    records = [insert(1), ("insert", "TOY.NOTES", [None, "text"]), ("ddl", "alter"), ("insert", "TOY.NOTES", [2])]
-    lines = [json.dumps(record).encode() for record in records]
-    (landing / "1.json").write_bytes(b"\n".join(lines))
-    assert counts(run(project, spark)["packed"]) == (4, 0, 2, 1, 1, 0)
-    # decoded again in vain, and by a decoder that fails: its record alone is rejected, the others stay
-    with monkeypatch.context() as broken:
-        broken.setitem(CODECS, "toy", SimpleNamespace(**vars(toy) | {"decode_message": lambda *given: [][0]}))
-        account = again(project, spark)["packed"]
-        assert counts(account) == (0, 1, 0, 0, 1, 0)
-        assert account.bytes_settled == account.bytes_rejected == len(lines[1])
-    account = again(project, spark)["packed"]
-    assert counts(account) == (0, 1, 0, 0, 1, 0) and account.bytes_settled == len(lines[1])
-    [reject] = replay.unresolved(project, "packed")
-    assert (reject["kind"], reject["unit_offset"]) == ("missing_key", len(lines[0]) + 1)
-    assert [number for number, *_ in notes(spark, "packed")] == [1, 2]
-
-
-def test_a_decoder_that_fails_in_a_replay_rejects_the_records_that_were_asked_for(
-    spark, lakehouse, tmp_path, monkeypatch
-):
-    landing = tmp_path / "landing" / "fails"
-    landing.mkdir(parents=True)
-    project = projects.make(tmp_path, {"fails": {"codec": "toy", "from": "landing/fails"}}, [NOTES], lakehouse)
-    keyless = ("insert", "TOY.NOTES", [None, "text"])
-    (landing / "1.toy").write_bytes(encode.file(1, COLUMNS, insert(1), keyless, insert(2), keyless))
-    assert counts(run(project, spark)["fails"]) == (7, 0, 2, 3, 2, 0)
-    with monkeypatch.context() as broken:
-        broken.setitem(CODECS, "toy", SimpleNamespace(**vars(toy) | {"decode": lambda *given: [][0]}))
-        account = again(project, spark)["fails"]
-    assert counts(account) == (0, 2, 0, 0, 2, 0)
-    assert account.bytes_settled == account.bytes_rejected == 2 * len(encode.record(*keyless))
-    assert {row["kind"] for row in replay.unresolved(project, "fails")} == {"decoder_failed"}
-
-
 @pytest.mark.parametrize("word", ["place", "is_ended", "companions"])
 def test_a_codec_that_fails_before_it_reads_holds_its_files_and_no_others(tmp_path, monkeypatch, word):
     for name in ("bad", "good"):
@@ -348,35 +377,3 @@ def test_a_codec_that_fails_to_tell_the_span_of_a_unit_is_named():
     unit = {"unit_id": "s/f@0"}
     with pytest.raises(AccountingError, match="unit s/f@0: span of its codec fails: list index out of range"):
         silver_blocks._ask(unit, span)
-
-
-def test_files_wait_for_one_that_tells_no_place_and_go_on_from_it_once_it_is_read(
-    spark, lakehouse, tmp_path, monkeypatch
-):
-    landing = tmp_path / "landing" / "order"
-    landing.mkdir(parents=True)
-    source = {"codec": "toy", "from": "landing/order", "settle_minutes": 0}
-    project = projects.make(tmp_path, {"order": source}, [NOTES], lakehouse)
-    (landing / "1.toy").write_bytes(encode.file(1, ("ddl", "stuck"), COLUMNS, ("begin", "A"), insert(1)))
-    (landing / "2.toy").write_bytes(encode.file(2, ("ddl", "stuck"), insert(2)))
-    (landing / "3.toy").write_bytes(encode.file(3, insert(3), ("commit", "A")))
-    with monkeypatch.context() as broken:
-        broken.setitem(CODECS, "toy", BROKEN)
-        assert counts(run(project, spark)["order"]) == (2, 0, 0, 0, 2, 0)
-        waits = {
-            "landing/order/3.toy": "a person: landing/order/1.toy may be the first of order; fix it or take it away"
-        }
-        assert plan(project).held == waits
-    assert plan(project).held == waits  # still, until it is replayed
-
-    one, two = [row["unit_id"] for row in replay.unresolved(project, "order")]
-    assert counts(again(project, spark, unit=two)["order"]) == (1, 0, 0, 0, 1, 0)
-    [reject] = [row for row in replay.unresolved(project, "order") if row["unit_id"] != one]
-    assert reject["kind"] == "file_before_missing"
-    assert plan(project).held == waits
-    again(project, spark, unit=one)
-    again(project, spark)
-    run(project, spark)
-    assert notes(spark, "order") == [(1, "A", 1), (2, "A", 2), (3, "A", 3)]
-    with pytest.raises(ConfigError, match="There is no reject to decode again of source order"):
-        replay.chosen(project, "order", None, None, None)

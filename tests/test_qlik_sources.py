@@ -10,10 +10,11 @@ import shutil
 import zlib
 from pathlib import Path
 
+import deltalake
 import pytest
 from typer.testing import CliRunner
 
-from inlet import bronze, checks, config, gold, lake, silver
+from inlet import bronze, checks, gold, lake, silver
 from inlet.cli import app
 from inlet.codecs.qlik import full_load
 from inlet.commands import decode, move_load, replay
@@ -21,8 +22,9 @@ from inlet.commands.run import build_gold
 from inlet.errors import CheckFailed, ConfigError
 from inlet.gold import generate
 from inlet.silver import messages as silver_messages
-from tests import projects
+from tests import projects, scenarios
 from tests.encode import qlik
+from tests.stored import rows
 
 COLUMNS = [c["name"] for c in projects.ITEMS["columns"]]
 OTHER_ORDER = ["PRICE", "ITEM_ID", "NAME"]
@@ -70,68 +72,6 @@ def metadata(schema_id: str, columns: list[str]) -> bytes:
     return json.dumps(envelope | {"messageSchema": None, "message": message}).encode()
 
 
-def changes_of(spark, source: str) -> list[tuple]:
-    rows = spark.sql(
-        "select change_seq as seq, to_json(after) as after, hex(column_mask) as mask from silver.changes "
-        f"where source = '{source}' order by change_seq"
-    ).collect()
-    return [(int(row.seq[16:]), json.loads(row.after), row.mask) for row in rows]
-
-
-def test_masks_are_read_by_the_metadata_message_that_a_message_names(spark, lakehouse, tmp_path, monkeypatch):
-    monkeypatch.setattr(silver_messages, "NUM_SAMPLE", 0)  # so the changes are walked before and after
-    name = "lists_shop"
-    project = project_of(tmp_path, lakehouse, name)
-    first = [
-        metadata("AA", COLUMNS),
-        update(1, COLUMNS, "AA"),
-        update(2, OTHER_ORDER, "BB"),  # its list has not come yet
-        update(3, COLUMNS, None),
-    ]
-    run(project, spark, qlik.rows(first, "items"), 1)
-    [reject] = spark.sql(f"select kind, change_seq, found from silver.rejects where source = '{name}'").collect()
-    assert (reject.kind, int(reject.change_seq[16:])) == ("definition_missing", 2)
-    # by the contract's order it would have no key and a price that is not supplied
-    expected = [(n, {"ITEM_ID": n, "PRICE": None}, "05") for n in (1, 3)]
-    assert changes_of(spark, name) == expected
-    assert replay.due(project, [name]) == []  # nothing new has come
-    run(project, spark, qlik.rows([update(4, COLUMNS, "AA")], "items", offset=10), 2)
-    assert replay.due(project, [name]) == []
-
-    run(project, spark, qlik.rows([metadata("BB", OTHER_ORDER), update(5, OTHER_ORDER, "BB")], "meta", offset=0), 3)
-    project = config.load(project.root)
-    assert changes_of(spark, name) == [(n, {"ITEM_ID": n, "PRICE": None}, "05") for n in (1, 2, 3, 4, 5)]
-    # topic meta is of no table: the list of the message tells it
-    assert spark.sql(f"select 1 from silver.rejects where source = '{name}' and resolved_by is null").collect() == []
-    told = spark.sql(
-        "select source_table, table_version, feed_version, change_seq, get_json_object(detail, '$.schema_id') as id "
-        f"from silver.table_versions where source = '{name}' and origin = 'feed' order by id"
-    ).collect()
-    assert [tuple(row) for row in told] == [("ITEMS", None, 1, "", "AA"), ("ITEMS", None, 1, "", "BB")]
-    shown = [row for what, row in decode.decode_file(project, project.root / "landing" / name / "1.parquet", name)]
-    assert [row["after"] for row in shown if "after" in row] == [{"ITEM_ID": n, "PRICE": None} for n in (1, 2, 3)]
-
-
-def test_a_message_that_names_a_list_waits_for_the_first_one_of_its_source(spark, lakehouse, tmp_path):
-    name = "needs_lists"
-    project = project_of(tmp_path, lakehouse, name)
-    run(project, spark, qlik.rows([update(1, OTHER_ORDER, "CC")], "items"), 1)
-    assert changes_of(spark, name) == []
-    run(project, spark, qlik.rows([metadata("CC", OTHER_ORDER)], "items", offset=5), 2)
-    assert changes_of(spark, name) == [(1, {"ITEM_ID": 1, "PRICE": None}, "05")]
-
-
-def test_lists_that_an_earlier_inlet_has_landed_are_kept_by_a_replay(spark, lakehouse, tmp_path):
-    name = "kept_lists"
-    project = project_of(tmp_path, lakehouse, name)
-    run(project, spark, qlik.rows([metadata("DD", OTHER_ORDER)], "items"), 1)
-    spark.sql(f"delete from bronze.lookups where source = '{name}'")  # which it did not keep
-    run(project, spark, qlik.rows([update(1, OTHER_ORDER, "DD")], "items", offset=5), 2)
-    assert changes_of(spark, name) == []
-    silver.run(project, spark, replay.plan(project, spark, replay.chosen(project, name, None, None, None)))
-    assert changes_of(spark, name) == [(1, {"ITEM_ID": 1, "PRICE": None}, "05")]
-
-
 def rows_at(values: list[bytes], topic: str, at: str, offset: int = 0) -> list[dict]:
     """Messages that the broker has given one time."""
     time = datetime.datetime.fromisoformat(at).replace(tzinfo=datetime.UTC)
@@ -142,20 +82,16 @@ def refresh(n: int, price=1) -> bytes:
     return qlik.value({"operation": "REFRESH", "after": {"ITEM_ID": n, "NAME": "a", "PRICE": price}}, COLUMNS)
 
 
-def places(spark, source: str) -> list[tuple]:
-    rows = spark.sql(
-        "select operation, variant_get(after, '$.ITEM_ID', 'int') as id, left(change_seq, 16) as at from "
-        f"silver.changes where source = '{source}' order by change_seq"
-    )
-    return [tuple(row) for row in rows.collect()]
+def places_of(lakehouse: str, source: str) -> list[tuple]:
+    of_change = "operation", "after", "left(change_seq, 16)"
+    changes = rows(lakehouse, "silver.changes", source, *of_change, rest="order by change_seq")
+    return [(operation, after["ITEM_ID"], at) for operation, after, at in changes]
 
 
-def hidden(spark, source: str) -> list[tuple]:
-    rows = spark.sql(
-        "select kind, load_id, left(change_seq, 16) as at, detail from silver.control_events where source = "
-        f"'{source}' and kind in ('change_before_load', 'load_moved')"
-    )
-    return [tuple(row) for row in rows.collect()]
+def hidden_of(lakehouse: str, source: str) -> list[tuple]:
+    of_event = "kind", "load_id", "left(change_seq, 16)", "detail"
+    of_kinds = "and kind in ('change_before_load', 'load_moved')"
+    return rows(lakehouse, "silver.control_events", source, *of_event, rest=of_kinds)
 
 
 def failed_checks(project, spark, batch_id: int) -> str:
@@ -167,19 +103,166 @@ def failed_checks(project, spark, batch_id: int) -> str:
         return error.message
 
 
-def test_a_load_comes_before_the_changes_that_follow_its_rows_in_the_feed(spark, lakehouse, tmp_path):
+SHOP = {"codec": "qlik_json", "tables": {"items": "DEPOT.ITEMS"}}
+scenario, lists = scenarios.Scenarios(), scenarios.Scenarios()
+
+
+@pytest.fixture(scope="module")
+def outcomes(spark, lakehouse, tmp_path_factory):
+    root = tmp_path_factory.mktemp("loads")
+    shutil.copytree(Path(__file__).resolve().parents[1] / "expectations", root / "expectations")
+    return scenario.go(spark, lakehouse, root)
+
+
+@pytest.fixture(scope="module")
+def outcomes_of_lists(spark, lakehouse, tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(silver_messages, "NUM_SAMPLE", 0)  # so the changes are walked before and after
+        return lists.go(spark, lakehouse, tmp_path_factory.mktemp("lists"))
+
+
+def changes_of(feed) -> list[tuple]:
+    changes = feed.rows("changes", "change_seq", "after", "column_mask", rest="order by change_seq")
+    return [(int(seq[16:]), after, mask.hex()) for seq, after, mask in changes]
+
+
+def price_is_null(*numbers: int) -> list[tuple]:
+    return [(n, {"ITEM_ID": n, "PRICE": None}, "05") for n in numbers]
+
+
+def due(feed) -> list[dict]:
+    return replay.due(feed.project(), [feed.name])
+
+
+@lists(SHOP)
+def masks_are_read_by_the_metadata_message_that_a_message_names(feed):
+    first = [metadata("AA", COLUMNS), update(1, COLUMNS, "AA")]
+    first += [update(2, OTHER_ORDER, "BB"), update(3, COLUMNS, None)]  # a list that has not come yet; and none
+    feed.send(*first)
+    yield
+    [(kind, at)] = feed.rows("rejects", "kind", "change_seq")
+    assert (kind, int(at[16:])) == ("definition_missing", 2)
+    # by the contract's order it would have no key and a price that is not supplied
+    assert changes_of(feed) == price_is_null(1, 3)
+    assert due(feed) == []  # nothing new has come
+    feed.send(update(4, COLUMNS, "AA"), offset=10)
+    yield
+    assert due(feed) == []
+
+    feed.send(metadata("BB", OTHER_ORDER), update(5, OTHER_ORDER, "BB"), topic="meta")
+    yield
+    yield due(feed)
+    assert changes_of(feed) == price_is_null(1, 2, 3, 4, 5)
+    # topic meta is of no table: the list of the message tells it
+    assert feed.rejects() == []
+    of_list = "source_table", "table_version", "feed_version", "change_seq", "detail"
+    told = [
+        (*row, json.loads(detail)["schema_id"])
+        for *row, detail in feed.rows("table_versions", *of_list, rest="and origin = 'feed'")
+    ]
+    assert sorted(told, key=str) == [("ITEMS", None, 1, "", "AA"), ("ITEMS", None, 1, "", "BB")]
+    shown = [row for _, row in decode.decode_file(feed.project(), feed.landing / "items0.parquet", feed.name)]
+    assert [row["after"] for row in shown if "after" in row] == [{"ITEM_ID": n, "PRICE": None} for n in (1, 2, 3)]
+
+
+@lists(SHOP)
+def a_message_that_names_a_list_waits_for_the_first_one_of_its_source(feed):
+    feed.send(update(1, OTHER_ORDER, "CC"))
+    yield
+    assert changes_of(feed) == []
+    feed.send(metadata("CC", OTHER_ORDER), offset=5)
+    yield
+    yield due(feed)
+    assert changes_of(feed) == price_is_null(1)
+
+
+@lists(SHOP)
+def lists_that_an_earlier_inlet_has_landed_are_kept_by_a_replay(feed):
+    feed.send(metadata("DD", OTHER_ORDER))
+    yield
+    lookups = deltalake.DeltaTable(lake.table_path(feed.lakehouse, "bronze.lookups"))
+    lookups.delete(f"source = '{feed.name}'")  # which it did not keep
+    feed.send(update(1, OTHER_ORDER, "DD"), offset=5)
+    yield
+    assert changes_of(feed) == [] == due(feed)
+    yield feed.chosen()
+    assert changes_of(feed) == price_is_null(1)
+
+
+@pytest.mark.parametrize("name", lists.names)
+def test_column_lists_of_sources_that_share_their_batches(outcomes_of_lists, name):
+    scenarios.check(outcomes_of_lists[name])
+
+
+def write(feed, messages: list[dict]) -> None:
+    qlik.write_parquet(messages, feed.landing / f"{len([*feed.landing.iterdir()])}.parquet")
+
+
+def send_at(feed, at: str, *values: bytes, offset: int = 0) -> None:
+    write(feed, rows_at([*values], "items", at, offset))
+
+
+def places(feed) -> list[tuple]:
+    return places_of(feed.lakehouse, feed.name)
+
+
+def hidden(feed) -> list[tuple]:
+    return hidden_of(feed.lakehouse, feed.name)
+
+
+def failed(feed) -> str:
+    """What the gate says of the last batch, which other scenarios share."""
+    [(batch_id,)] = feed.rows("batches", "max(batch_id)")
+    return failed_checks(feed.project(), feed.spark, batch_id)
+
+
+def ends(feed) -> int:
+    return len(feed.rows("control_events", "kind", rest="and kind = 'load_end'"))
+
+
+@scenario(SHOP)
+def a_load_comes_before_the_changes_that_follow_its_rows_in_the_feed(feed):
     """The broker's clock is four seconds ahead of the source's."""
-    name = "ahead_shop"
-    project = project_of(tmp_path, lakehouse, name)
     load = rows_at([refresh(1), refresh(2)], "items", "2026-01-02T03:04:09")
     change = rows_at([update(1, COLUMNS, None, "20260102030406")], "items", "2026-01-02T03:04:10", offset=2)
-    batch_id = run(project, spark, load + change, 1)
-    assert places(spark, name) == [
+    write(feed, load + change)
+    yield
+    assert places(feed) == [
         ("REFRESH", 1, "2026010203040599"),
         ("REFRESH", 2, "2026010203040599"),
         ("UPDATE", 1, "2026010203040600"),
     ]
-    assert hidden(spark, name) == [] and failed_checks(project, spark, batch_id) == ""
+    assert hidden(feed) == [] and failed(feed) == ""
+
+
+@scenario(SHOP)
+def a_load_whose_rows_come_in_a_later_batch_hides_no_change(feed):
+    """The change is of the same millisecond as the first row of the load, by the broker's clock."""
+    send_at(feed, "2026-01-02T03:04:09", update(1, COLUMNS, None, "20260102030406"), offset=2)
+    yield
+    send_at(feed, "2026-01-02T03:04:09", refresh(1), refresh(2))
+    yield
+    load_id = "DEPOT.ITEMS@2026010203040900"
+    assert hidden(feed) == [("change_before_load", load_id, "2026010203040600", '{"changes": 1}')]
+    assert "silver.control_events" in failed(feed)
+
+
+@scenario(SHOP | {"options": {"clock_skew_seconds": 5}})
+def the_skew_of_clocks_moves_new_loads_earlier(feed):
+    send_at(feed, "2026-01-02T03:04:09", refresh(1))
+    yield
+    send_at(feed, "2026-01-02T03:04:10", update(1, COLUMNS, None, "20260102030406"), offset=2)
+    yield
+    assert places(feed) == [("REFRESH", 1, "2026010203040400"), ("UPDATE", 1, "2026010203040600")]
+    assert hidden(feed) == [] and ends(feed) == 0  # it may be from before the load
+    send_at(feed, "2026-01-02T03:04:20", update(1, COLUMNS, None, "20260102030415"), offset=3)
+    yield
+    assert ends(feed) == 1
+
+
+@pytest.mark.parametrize("name", scenario.names)
+def test_loads_of_sources_that_share_their_batches(outcomes, name):
+    scenarios.check(outcomes[name])
 
 
 def test_a_change_that_a_load_hides_is_reported_and_the_load_can_be_moved(spark, lakehouse, tmp_path):
@@ -191,14 +274,14 @@ def test_a_change_that_a_load_hides_is_reported_and_the_load_can_be_moved(spark,
     run(project, spark, rows_at([refresh(1), refresh(2)], "items", "2026-01-02T03:04:09"), 1)
     change = rows_at([update(1, COLUMNS, None, "20260102030406")], "items", "2026-01-02T03:04:10", offset=2)
     batch_id = run(project, spark, change, 2)
-    assert hidden(spark, name) == [("change_before_load", load_id, "2026010203040600", '{"changes": 1}')]
+    assert hidden_of(lakehouse, name) == [("change_before_load", load_id, "2026010203040600", '{"changes": 1}')]
     assert "silver.control_events" in failed_checks(project, spark, batch_id)  # nothing is published with it
     build_gold(project, spark, ["hidden_items"])
 
     with pytest.raises(ConfigError, match="has no full load"):
         move_load.move(project, spark, name, "DEPOT.ITEMS@2026", 0)
     assert move_load.move(project, spark, name, load_id, 0) == ("DEPOT.ITEMS", "2026010203040599")
-    assert places(spark, name) == [
+    assert places_of(lakehouse, name) == [
         ("REFRESH", 1, "2026010203040599"),
         ("REFRESH", 2, "2026010203040599"),
         ("UPDATE", 1, "2026010203040600"),
@@ -216,33 +299,9 @@ def test_a_change_that_a_load_hides_is_reported_and_the_load_can_be_moved(spark,
     assert [tuple(row) for row in current] == [(1, "UPDATE"), (2, "REFRESH")]
     # its later rows have their places after the new start
     batch_id = run(project, spark, rows_at([refresh(3)], "items", "2026-01-02T03:04:11", offset=3), 3)
-    assert ("REFRESH", 3, "2026010203040599") in places(spark, name) and failed_checks(project, spark, batch_id) == ""
-
-
-def test_a_load_whose_rows_come_in_a_later_batch_hides_no_change(spark, lakehouse, tmp_path):
-    """The change is of the same millisecond as the first row of the load, by the broker's clock."""
-    name = "late_rows_shop"
-    project = project_of(tmp_path, lakehouse, name)
-    change = rows_at([update(1, COLUMNS, None, "20260102030406")], "items", "2026-01-02T03:04:09", offset=2)
-    run(project, spark, change, 1)
-    batch_id = run(project, spark, rows_at([refresh(1), refresh(2)], "items", "2026-01-02T03:04:09"), 2)
-    load_id = "DEPOT.ITEMS@2026010203040900"
-    assert hidden(spark, name) == [("change_before_load", load_id, "2026010203040600", '{"changes": 1}')]
-    assert "silver.control_events" in failed_checks(project, spark, batch_id)
-
-
-def test_the_skew_of_clocks_moves_new_loads_earlier(spark, lakehouse, tmp_path):
-    name = "skewed_shop"
-    project = project_of(tmp_path, lakehouse, name, clock_skew_seconds=5)
-    run(project, spark, rows_at([refresh(1)], "items", "2026-01-02T03:04:09"), 1)
-    change = rows_at([update(1, COLUMNS, None, "20260102030406")], "items", "2026-01-02T03:04:10", offset=2)
-    run(project, spark, change, 2)
-    assert places(spark, name) == [("REFRESH", 1, "2026010203040400"), ("UPDATE", 1, "2026010203040600")]
-    ends = f"select count(*) from silver.control_events where source = '{name}' and kind = 'load_end'"
-    assert hidden(spark, name) == [] and spark.sql(ends).first()[0] == 0  # it may be from before the load
-    change = rows_at([update(1, COLUMNS, None, "20260102030415")], "items", "2026-01-02T03:04:20", offset=3)
-    run(project, spark, change, 3)
-    assert spark.sql(ends).first()[0] == 1
+    assert ("REFRESH", 3, "2026010203040599") in places_of(lakehouse, name) and failed_checks(
+        project, spark, batch_id
+    ) == ""
 
 
 def test_loads_of_topics_with_the_same_checksum_are_mended(spark, lakehouse, tmp_path, monkeypatch):
@@ -270,19 +329,22 @@ def test_loads_of_topics_with_the_same_checksum_are_mended(spark, lakehouse, tmp
         app, ["move-load", "DEPOT.BOXES@2026010203040900", "--source", name, "--project", str(project.root)]
     )
     assert result.exit_code == 0, result.output
-    assert [at for _, _, at in places(spark, name)] == ["2026010203040899", "2026010203040900"]
+    assert [at for _, _, at in places_of(lakehouse, name)] == ["2026010203040899", "2026010203040900"]
     assert failed_checks(project, spark, batch_id) == ""
     # more of both loads keeps to their places
     more = [row for one in (other, topic) for row in rows_at([refresh(2)], one, "2026-01-02T03:04:10", offset=1)]
     batch_id = run(project, spark, more, 2)
-    found = spark.sql(
-        f"select count(*), count(distinct change_seq) from silver.changes where source = '{name}'"
-    ).first()
-    assert tuple(found) == (4, 4) and failed_checks(project, spark, batch_id) == ""
+    assert rows(lakehouse, "silver.changes", name, "count(*)", "count(distinct change_seq)") == [(4, 4)]
+    assert failed_checks(project, spark, batch_id) == ""
     loads = lake.peek(
         lakehouse, "silver.control_events", ["load_id"], f"where source = '{name}' and kind = 'full_load'"
     )
     assert {row["load_id"] for row in loads} == {"DEPOT.ITEMS@2026010203040900", "DEPOT.BOXES@2026010203040900"}
+
+
+def sources_with(lakehouse: str, kind: str) -> list[str]:
+    of_kind = f"where kind = '{kind}' and source like 'untimed%' order by source"
+    return [row["source"] for row in lake.peek(lakehouse, "silver.control_events", ["source"], of_kind)]
 
 
 def lines_of(values: list[bytes]) -> bytes:
@@ -327,20 +389,19 @@ def test_a_load_of_files_without_times_is_rejected_and_held_until_an_option_tell
     bronze.land(project, spark, plan)
     silver.run(project, spark, plan.batch_id)
     only_change = [("UPDATE", 1, "2026010203040600")]
-    assert [places(spark, name) for name in times] == [only_change] * 3
+    assert [places_of(lakehouse, name) for name in times] == [only_change] * 3
     failed = failed_checks(project, spark, plan.batch_id)
     assert "silver.rejects" in failed and "3 unwanted rows" in failed and "inlet replay" in failed
 
     project = made(True)
     again = replay.plan(project, spark, [r for name in times for r in replay.chosen(project, name, None, None, None)])
     silver.run(project, spark, again)
-    assert {name: [at for oper, _, at in places(spark, name) if oper == "REFRESH"] for name in times} == {
+    assert {name: [at for oper, _, at in places_of(lakehouse, name) if oper == "REFRESH"] for name in times} == {
         "untimed_name": ["2026010203000000"] * 2,
         "untimed_modified": ["2026010300264000"] * 2,
         "untimed_member": ["2026010203040500"] * 2,
     }
-    hides = "select source from silver.control_events where kind = 'change_before_load' and source like 'untimed%'"
-    assert [row.source for row in spark.sql(hides).collect()] == ["untimed_modified"]
+    assert sources_with(lakehouse, "change_before_load") == ["untimed_modified"]
     assert "silver.rejects" not in failed_checks(project, spark, plan.batch_id)
     for name in times:  # a later file, with the option there from the beginning
         (tmp_path / "landing" / name / "20260104000000.jsonl").write_bytes(
@@ -352,9 +413,8 @@ def test_a_load_of_files_without_times_is_rejected_and_held_until_an_option_tell
     plan = bronze.plan_batch(project, list(project.sources.values()), bronze.History(project))
     bronze.land(project, spark, plan)
     silver.run(project, spark, plan.batch_id)
-    assert places(spark, "untimed_modified")[-2:] == [
+    assert places_of(lakehouse, "untimed_modified")[-2:] == [
         ("REFRESH", 3, "2026010311595999"),  # before the change that follows it in its file
         ("UPDATE", 2, "2026010312000000"),
     ]
-    ends = "select source from silver.control_events where kind = 'load_end' and source like 'untimed%' order by source"
-    assert [row.source for row in spark.sql(ends).collect()] == ["untimed_member", "untimed_name"]
+    assert sources_with(lakehouse, "load_end") == ["untimed_member", "untimed_name"]

@@ -10,6 +10,7 @@ from functools import partial
 from itertools import count
 from types import SimpleNamespace
 
+import deltalake
 import pytest
 from py4j.protocol import Py4JJavaError
 
@@ -23,10 +24,11 @@ from inlet.commands import doctor
 from inlet.errors import AccountingError, ConfigError, InletError
 from inlet.silver import blocks, decode, other_rows, recover, small_batches
 from inlet.silver.batch import Account
-from tests import lakes, projects
+from tests import lakes, projects, scenarios
 from tests.encode import goldengate_json, linkexpress, qlik
 from tests.encode.linkexpress_journal import Change as JournalChange
 from tests.encode.linkexpress_journal import How, encode_file
+from tests.stored import rows, stored
 
 SHOP = {"codec": "qlik_json", "from": "landing/silver_shop/*.parquet", "tables": {"items": "DEPOT.ITEMS"}}
 COLUMNS = [c["name"] for c in projects.ITEMS["columns"]]
@@ -69,7 +71,8 @@ def dies(monkeypatch, spark, num_writes: int) -> None:
     """From now on a run dies behind this many of its writes: appends, deletes and merges."""
     from pyspark.sql import DataFrameWriter
 
-    left, append, sql, add_rows = [num_writes], DataFrameWriter.saveAsTable, type(spark).sql, lake.add_rows
+    left, append, sql = [num_writes], DataFrameWriter.saveAsTable, type(spark).sql
+    add_rows, add_files = lake.add_rows, lake.add_files
 
     def writes(write, *given):
         if not left[0]:
@@ -79,6 +82,7 @@ def dies(monkeypatch, spark, num_writes: int) -> None:
 
     monkeypatch.setattr(DataFrameWriter, "saveAsTable", lambda self, name: writes(append, self, name))
     monkeypatch.setattr(lake, "add_rows", lambda *given, **named: writes(partial(add_rows, **named), *given))
+    monkeypatch.setattr(lake, "add_files", partial(writes, add_files))
     monkeypatch.setattr(
         type(spark),
         "sql",
@@ -86,22 +90,6 @@ def dies(monkeypatch, spark, num_writes: int) -> None:
             sql, self, text
         ),
     )
-
-
-def stored(spark, sources) -> dict[str, list]:
-    """What silver holds of these sources: whole rows, but for the batch and the time."""
-    listed = ", ".join(f"'{source}'" for source in sources)
-    found = {}
-    for table, columns in change.TABLES.items():
-        names = [
-            f"to_json({c.name})" if c.type == "variant" else c.name
-            for c in columns
-            if c.name not in ("batch_id", "decoded_at", "finished_at")
-        ]
-        found[table] = sorted(
-            map(str, spark.sql(f"select {', '.join(names)} from {table} where source in ({listed})").collect())
-        )
-    return found
 
 
 BOXES = {"table": "DEPOT.BOXES", "name": "boxes", "key": ["ITEM_ID"], "columns": projects.ITEMS["columns"]}
@@ -160,28 +148,20 @@ def test_repeats_conflicts_and_a_crash_before_the_ledger(spark, lakehouse, tmp_p
     assert (shop.repeats, depot.repeats) == ({"items/0": 2}, {f"landing/silver_depot/{resent}": 4})
     assert (depot.num_changes, depot.num_repeats, depot.num_control) == (0, 4, 2)
 
-    found = spark.sql(
-        "select change_seq, cast(after:NAME as string) as name from silver.changes where source = "
-        "'silver_shop' order by 1"
-    ).collect()
-    assert [row.name for row in found] == ["box", "a", "b", "c", "first"]
-    events = spark.sql(
-        "select kind, detail, source_table, right(change_seq, 1) from silver.control_events where source = "
-        "'silver_shop'"
-    ).collect()
-    assert [tuple(row) for row in events] == [("unreadable_timestamp", '{"timestamp": "half past four"}', "ITEMS", "2")]
-    kinds = spark.sql(
-        "select kind, raw from silver.rejects where source = 'silver_shop' order by batch_id, change_seq"
-    ).collect()
-    assert [(row.kind, bytes(row.raw)) for row in kinds] == [
+    changes = rows(lakehouse, "silver.changes", "silver_shop", "after", rest="order by change_seq")
+    assert [after["NAME"] for (after,) in changes] == ["box", "a", "b", "c", "first"]
+    event = "kind", "detail", "source_table", "right(change_seq, 1)"
+    assert rows(lakehouse, "silver.control_events", "silver_shop", *event) == [
+        ("unreadable_timestamp", '{"timestamp": "half past four"}', "ITEMS", "2")
+    ]
+    in_order = "order by batch_id, change_seq"
+    assert rows(lakehouse, "silver.rejects", "silver_shop", "kind", "raw", rest=in_order) == [
         ("invalid_json", b"{broken"),
         ("conflicting_duplicate", message(1, 1, "other")),
         ("conflicting_duplicate", at_offsets_9_to_14[-1]),
     ]
-    transactions = spark.sql(
-        "select num_changes, state from silver.transactions where source = 'silver_depot'"
-    ).collect()
-    assert [tuple(row) for row in transactions] == [(2, "complete"), (2, "complete")]
+    transactions = rows(lakehouse, "silver.transactions", "silver_depot", "num_changes", "state")
+    assert transactions == [(2, "complete"), (2, "complete")]
 
 
 def test_blocks_are_decoded_once(spark, lakehouse, tmp_path, monkeypatch):
@@ -196,28 +176,13 @@ def test_blocks_are_decoded_once(spark, lakehouse, tmp_path, monkeypatch):
     for module, name, other in ((blocks, "_write_others", None), (other_rows, "collector", lambda *given: None)):
         with monkeypatch.context() as patched:
             patched.setattr(module, name, other)
-            found.append((silver.run(project, spark, batch_id), stored(spark, ["once"])))
-        spark.sql(f"delete from silver.batches where batch_id = {batch_id}")
+            found.append((silver.run(project, spark, batch_id), stored(lakehouse, ["once"])))
+        deltalake.DeltaTable(lake.table_path(lakehouse, "silver.batches")).delete(f"batch_id = {batch_id}")
         recover.run(project, spark, batch_id, "source = 'once'")
     once, twice = found
     assert once == twice
     [accounts, _] = once
     assert (accounts["once"].num_changes, accounts["once"].num_rejected) == (5, 1)
-
-
-def test_an_upsert_that_silver_has_as_an_update_is_a_repeat(spark, lakehouse, tmp_path):
-    """Lakehouses hold upserts as the updates that they were read as; their feed may send them again."""
-    of_upserts = {"codec": "goldengate_json", "from": "landing/silver_upserts/*.parquet"}
-    project = projects.make(tmp_path, {"silver_upserts": of_upserts}, lakehouse=lakehouse)
-    (tmp_path / "landing" / "silver_upserts").mkdir(parents=True)
-    after, found = {"ITEM_ID": 1, "NAME": "a", "PRICE": None}, []
-    for number, (operation, name) in enumerate([("UPDATE", "a"), ("UPSERT", "a"), ("UPSERT", "b")]):
-        change = {"operation": operation, "seqno": 1, "rba": 10, "after": after | {"NAME": name}}
-        rows = qlik.rows([goldengate_json.value(change, "DEPOT.ITEMS")], "items", offset=number)
-        qlik.write_parquet(rows, tmp_path / "landing" / "silver_upserts" / f"{number}.parquet")
-        account = silver.run(project, spark, land(project, spark))["silver_upserts"]
-        found.append((account.num_changes, account.num_repeats, account.num_rejected))
-    assert found == [(1, 0, 0), (0, 1, 0), (0, 0, 1)]
 
 
 def everything(root, name: str) -> dict:
@@ -272,7 +237,7 @@ def test_a_run_that_dies_between_any_two_of_its_writes_leaves_nothing_that_the_n
     spark, lakehouse, tmp_path, monkeypatch
 ):
     project = projects.make(tmp_path, everything(tmp_path, "dying"), lakehouse=lakehouse)
-    before, batch_id = stored(spark, project.sources), land(project, spark)
+    before, batch_id = stored(lakehouse, project.sources), land(project, spark)
     for num_writes in count():
         with monkeypatch.context() as patched:
             dies(patched, spark, num_writes)
@@ -283,15 +248,15 @@ def test_a_run_that_dies_between_any_two_of_its_writes_leaves_nothing_that_the_n
                 pass
         if num_writes % 2:  # else the next run has to, and may die of it
             recover.run(project, spark, batch_id)
-            assert stored(spark, project.sources) == before
-    found = stored(spark, project.sources)
+            assert stored(lakehouse, project.sources) == before
+    found = stored(lakehouse, project.sources)
     assert num_writes >= 16
     of_batches = [name for name, columns in change.TABLES.items() if "batch_id" in {c.name for c in columns}]
     for table in of_batches:  # and now undisturbed
         spark.sql(f"delete from {table} where batch_id = {batch_id}")
     assert accounts == silver.run(project, spark, batch_id)
-    assert found == stored(spark, project.sources)
-    assert all(found[table] for table in of_batches)
+    assert found == stored(lakehouse, project.sources)
+    assert all(any(tables[table] for tables in found.values()) for table in of_batches)
 
 
 def test_a_batch_whose_lines_of_the_ledger_are_there_in_part_is_named(tmp_path):
@@ -338,10 +303,8 @@ def test_a_write_that_fails_part_way_is_done_anew_by_the_next_run(spark, lakehou
     with room(spark, 3 << 19), pytest.raises(Py4JJavaError):
         silver.run(project, spark, new.batch_id)
     assert silver.run(project, spark, new.batch_id)["silver_full"].num_changes == 1_500
-    found = spark.sql(
-        "select cast(after:NAME as string) as name from silver.changes where source = 'silver_full' order by change_seq"
-    ).collect()
-    assert [row.name for row in found] == names
+    changes = rows(lakehouse, "silver.changes", "silver_full", "after", rest="order by change_seq")
+    assert [after["NAME"] for (after,) in changes] == names
 
 
 def brittle_message(message, source, tables, loads):
@@ -427,21 +390,21 @@ def test_what_a_decoder_fails_on_is_set_aside_and_two_codecs_of_messages_share_a
     assert {
         source: (a.num_records, a.num_changes, a.num_control, a.num_rejected) for source, a in accounts.items()
     } == {"failing_shop": (6, 3, 0, 3), "failing_qlik": (6, 4, 0, 2), "failing_depot": (3, 1, 1, 1)}
-    rejects = spark.sql(
-        f"select source, kind, found, raw from silver.rejects where batch_id = {batch_id} order by source, unit_id"
-    ).collect()
-    assert [(row.source, row.kind, row.found.split(" (test_silver.py")[0], bytes(row.raw)) for row in rejects] == [
+    of_batch = f"where batch_id = {batch_id} order by source, unit_id"
+    rejects = lake.peek(lakehouse, "silver.rejects", ["source", "kind", "found", "raw"], of_batch)
+    assert [
+        (source, kind, found.split(" (test_silver.py")[0], raw)
+        for source, kind, found, raw in map(dict.values, rejects)
+    ] == [
         ("failing_depot", KIND, "its process ended with code 1", bad),
         ("failing_qlik", "missing_change_seq", "a message without a broker's time", load),
-        ("failing_qlik", "invalid_json", rejects[2].found, b"{broken"),
+        ("failing_qlik", "invalid_json", rejects[2]["found"], b"{broken"),
         ("failing_shop", KIND, "'raises'", sent[2]),
         ("failing_shop", KIND, "its process was ended by signal 9 (Killed)", sent[4]),
-        ("failing_shop", "invalid_json", rejects[2].found, b"{broken"),
+        ("failing_shop", "invalid_json", rejects[2]["found"], b"{broken"),
     ]
-    begun = spark.sql(
-        f"select source from silver.control_events where batch_id = {batch_id} and kind = 'full_load'"
-    ).collect()
-    assert sorted(row.source for row in begun) == ["failing_shop"]
+    begun = f"where batch_id = {batch_id} and kind = 'full_load'"
+    assert lake.peek(lakehouse, "silver.control_events", ["source"], begun) == [{"source": "failing_shop"}]
 
 
 def test_a_source_that_inlet_yml_lost_is_named_before_its_batch_is_written(tmp_path):
@@ -461,123 +424,116 @@ def test_a_table_without_statistics_of_a_batch_is_taken_to_hold_it(tmp_path):
     ] == [[False, True, True, False], [True] * 4, [False] * 4]
 
 
-def test_a_load_ends_with_its_file_once_that_is_whole_and_with_the_next_change_of_its_table(spark, lakehouse, tmp_path):
-    project = projects.make(
-        tmp_path,
-        {
-            "silver_load": {**SHOP, "from": "landing/silver_load/*.parquet"},
-            "silver_extract": {**projects.DEPOT, "from": "landing/silver_extract/*.lxg"},
-        },
-        lakehouse=lakehouse,
-    )
-    for source in project.sources:
-        (tmp_path / "landing" / source).mkdir(parents=True)
-    extracts = tmp_path / "landing" / "silver_extract"
-    data = linkexpress.encode_file(
-        [("row", {"ITEM_ID": n, "NAME": "a", "PRICE": 1}) for n in (1, 2)], True, "big", "cp932", {0: projects.LAYOUT}
-    )
-    whole, broken, growing = (extracts / f"ITEMS_202601050{hour}1600_0000{hour}.lxg" for hour in (3, 4, 5))
+JOURNALS = {"codec": "linkexpress_journal", "tables": {"ITEMS": "DEPOT.ITEMS"}}
+JOURNALS |= {"options": {"source_tz": "UTC", "charset": "cp932"}}
+OTHERS = projects.ITEMS | {"table": "DEPOT.OTHERS", "name": "others"}
+scenario = scenarios.Scenarios()
+
+
+@pytest.fixture(scope="module")
+def outcomes(spark, lakehouse, tmp_path_factory):
+    def hold(project, wanted, past, hold=places.hold):
+        hold(project, [file for file in wanted if file.source.name not in HAD_NO_PLACES], past)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(places, "hold", hold)
+        return scenario.go(spark, lakehouse, tmp_path_factory.mktemp("scenarios"))
+
+
+def of_account(account) -> tuple[int, int, int]:
+    return account.num_changes, account.num_repeats, account.num_rejected
+
+
+@scenario({"codec": "goldengate_json"})
+def an_upsert_that_silver_has_as_an_update_is_a_repeat(feed):
+    """Lakehouses hold upserts as the updates that they were read as; their feed may send them again."""
+    after, found = {"ITEM_ID": 1, "NAME": "a", "PRICE": None}, []
+    for offset, (operation, name) in enumerate([("UPDATE", "a"), ("UPSERT", "a"), ("UPSERT", "b")]):
+        upsert = {"operation": operation, "seqno": 1, "rba": 10, "after": after | {"NAME": name}}
+        feed.send(goldengate_json.value(upsert, "DEPOT.ITEMS"), offset=offset)
+        found.append(of_account((yield)))
+    assert found == [(1, 0, 0), (0, 1, 0), (0, 0, 1)]
+
+
+def extract(records: list[tuple]) -> bytes:
+    return linkexpress.encode_file(records, True, "big", "cp932", {0: projects.LAYOUT, 1: projects.LAYOUT})
+
+
+def extract_of_load(num: int, name: str = "a") -> bytes:
+    return extract([("row", {"ITEM_ID": n, "NAME": name, "PRICE": 1}) for n in range(num)])
+
+
+@scenario(projects.DEPOT)
+def a_load_ends_with_its_file_once_that_is_whole(feed):
+    data = extract_of_load(2)
+    whole, broken, growing = (feed.landing / f"ITEMS_202601050{hour}1600_0000{hour}.lxg" for hour in (3, 4, 5))
     whole.write_bytes(data)
     broken.write_bytes(data[:-1] + b"\xff")  # no sign of a packed decimal
     growing.write_bytes(data[:-3])
-    load = [
-        qlik.value({"operation": "REFRESH", "after": {"ITEM_ID": n, "NAME": "a", "PRICE": None}}, COLUMNS)
-        for n in (1, 2)
-    ]
-    qlik.write_parquet(qlik.rows(load, "items"), tmp_path / "landing" / "silver_load" / "1.parquet")
-
-    def ended():
-        rows = spark.sql(
-            "select source, left(change_seq, 16) as start from silver.control_events where kind = 'load_end' and "
-            "source in ('silver_load', 'silver_extract')"
-        ).collect()
-        return sorted((row.source.removeprefix("silver_"), row.start) for row in rows)
-
     # it was set aside once, and came again
-    spark.sql(
-        "insert into silver.rejects (source, kind, unit_id, batch_id) values ('silver_extract', 'file_rewritten', "
-        f"'silver_extract/landing/silver_extract/{whole.name}', -1)"
-    )
-    silver.run(project, spark, land(project, spark))
-    assert ended() == [("extract", "2026010503160000")]
+    once = {"source": feed.name, "kind": "file_rewritten", "batch_id": -1}
+    once |= {"unit_id": f"{feed.name}/landing/{feed.name}/{whole.name}"}
+    lake.add_rows(feed.lakehouse, "silver.rejects", [once])
+    ended = partial(feed.rows, "control_events", "left(change_seq, 16)", rest="and kind = 'load_end' order by 1")
+    yield
+    assert ended() == [("2026010503160000",)]
     growing.write_bytes(data)
-    qlik.write_parquet(
-        qlik.rows([message(1, 1, "before").replace(b"20260102030405", b"20260101030405")], "items", offset=2),
-        tmp_path / "landing" / "silver_load" / "2.parquet",
-    )
-    silver.run(project, spark, land(project, spark))
-    assert ended() == [("extract", "2026010503160000"), ("extract", "2026010505160000")]
-    after = message(2, 1, "after").replace(b"20260102030405", b"20260103030405")
-    qlik.write_parquet(qlik.rows([after], "items", offset=3), tmp_path / "landing" / "silver_load" / "3.parquet")
-    silver.run(project, spark, land(project, spark))
-    assert ended()[2:] == [("load", f"{qlik.START:%Y%m%d%H%M%S}{qlik.START.microsecond // 10_000:02d}")]
+    yield
+    assert ended() == [("2026010503160000",), ("2026010505160000",)]
 
 
-def test_a_load_end_is_of_the_table_of_its_file(spark, lakehouse, tmp_path, monkeypatch):
+@scenario(SHOP)
+def a_load_ends_with_the_next_change_of_its_table(feed):
+    row = {"ITEM_ID": 1, "NAME": "a", "PRICE": None}
+    load = [qlik.value({"operation": "REFRESH", "after": row | {"ITEM_ID": n}}, COLUMNS) for n in (1, 2)]
+    ended = partial(feed.rows, "control_events", "left(change_seq, 16)", rest="and kind = 'load_end'")
+    feed.send(*load)
+    yield
+    feed.send(message(1, 1, "before").replace(b"20260102030405", b"20260101030405"), offset=2)
+    yield
+    assert ended() == []
+    feed.send(message(2, 1, "after").replace(b"20260102030405", b"20260103030405"), offset=3)
+    yield
+    assert ended() == [(f"{qlik.START:%Y%m%d%H%M%S}{qlik.START.microsecond // 10_000:02d}",)]
+
+
+@scenario(projects.DEPOT | {"tables": {}}, OTHERS)
+def a_load_end_is_of_the_table_of_its_file(feed):
     """Lakehouses have files of two tables at one place: then one of them is rejected, and its load has not ended."""
-    monkeypatch.setattr(places, "hold", lambda *_: None)
-    other = projects.ITEMS | {"table": "DEPOT.OTHERS", "name": "others"}
-    depot = {**projects.DEPOT, "from": "landing/silver_two/*.lxg", "tables": {}}
-    project = projects.make(tmp_path, {"silver_two": depot}, [projects.ITEMS, other], lakehouse=lakehouse)
-    (tmp_path / "landing" / "silver_two").mkdir(parents=True)
     for name, num in (("ITEMS", 1), ("OTHERS", 2)):
-        rows = [("row", {"ITEM_ID": n, "NAME": name, "PRICE": 1}) for n in range(num)]
-        data = linkexpress.encode_file(rows, True, "big", "cp932", {0: projects.LAYOUT})
-        (tmp_path / "landing" / "silver_two" / f"{name}_20260105030000.lxg").write_bytes(data)
-    silver.run(project, spark, land(project, spark))
-    ends = "select source_table from silver.control_events where kind = 'load_end' and source = 'silver_two'"
-    assert [row.source_table for row in spark.sql(ends).collect()] == ["ITEMS"]
-    rejected = "select kind from silver.rejects where source = 'silver_two'"
-    assert [row.kind for row in spark.sql(rejected).collect()] == ["conflicting_duplicate"]
+        (feed.landing / f"{name}_20260105030000.lxg").write_bytes(extract_of_load(num, name))
+    yield
+    assert feed.rows("control_events", "source_table", rest="and kind = 'load_end'") == [("ITEMS",)]
+    assert feed.rows("rejects", "kind") == [("conflicting_duplicate",)]
 
 
-def test_a_message_that_comes_again_good_resolves_the_damaged_one_and_its_transaction_is_complete(
-    spark, lakehouse, tmp_path
-):
+HAD_NO_PLACES = {"a_load_end_is_of_the_table_of_its_file"}  # read as before such files were held
+
+
+def journal(word: str, item: int, name: str, position: int, sts: int) -> bytes:
+    row = {"ITEM_ID": item, "NAME": name, "PRICE": 1}
+    given = JournalChange("ITEMS", word, row, position, sts)
+    return encode_file([[given]], {"ITEMS": projects.LAYOUT}, How(framing="message_body"))
+
+
+@scenario(JOURNALS, transport="parquet")
+def a_message_that_comes_again_good_resolves_the_damaged_one_and_its_transaction_is_complete(feed):
     """A queue's journals: the damaged message lies within a transaction of four messages."""
-    source = {
-        "codec": "linkexpress_journal",
-        "from": {"transport": "parquet", "path": "landing/resent/*.parquet"},
-        "tables": {"ITEMS": "DEPOT.ITEMS"},
-        "options": {"source_tz": "UTC", "charset": "cp932"},
-    }
-    project = projects.make(tmp_path, {"resent": source}, lakehouse=lakehouse)
-    landing = tmp_path / "landing" / "resent"
-    landing.mkdir(parents=True)
-    how = How(framing="message_body")
-    good = [
-        encode_file(
-            [[JournalChange("ITEMS", "insert", {"ITEM_ID": n, "NAME": "a", "PRICE": 1}, 7, sts)]],
-            {"ITEMS": projects.LAYOUT},
-            how,
-        )
-        for n, sts in enumerate((1, 2, 2, 4))
-    ]
+    good = [journal("insert", n, "a", 7, sts) for n, sts in enumerate((1, 2, 2, 4))]
     damaged = good[2][:15] + b"\x09" + good[2][16:]  # nine journals, it says
-    qlik.write_parquet(qlik.rows([*good[:2], damaged, good[3]], "q"), landing / "1.parquet")
-    silver.run(project, spark, land(project, spark))
-
-    def found():
-        rejects = spark.sql("select kind, resolved_by is not null from silver.rejects where source = 'resent'")
-        told = spark.sql("select num_changes, state from silver.transactions where source = 'resent'")
-        return list(map(tuple, rejects.collect())), list(map(tuple, told.collect()))
-
-    assert found() == ([("contradiction", False)], [(3, "impossible")])
-    qlik.write_parquet(qlik.rows([good[2]], "q", offset=2), landing / "2.parquet")
-    silver.run(project, spark, land(project, spark))
-    assert found() == ([("contradiction", True)], [(4, "complete")])
+    rejects = partial(feed.rows, "rejects", "kind", "resolved_by is not null")
+    told = partial(feed.rows, "transactions", "num_changes", "state")
+    feed.send(*good[:2], damaged, good[3])
+    yield
+    assert (rejects(), told()) == ([("contradiction", False)], [(3, "impossible")])
+    feed.send(good[2], offset=2)
+    yield
+    assert (rejects(), told()) == ([("contradiction", True)], [(4, "complete")])
 
 
-def test_a_message_that_a_broker_resends_good_resolves_the_damaged_one_in_any_order(spark, lakehouse, tmp_path):
+@scenario(SHOP, transport="parquet")
+def a_message_that_a_broker_resends_good_resolves_the_damaged_one_in_any_order(feed):
     """Of the same table at the same place: in the same batch, in a later one, and in an earlier one."""
-    source = {
-        "codec": "qlik_json",
-        "from": {"transport": "parquet", "path": "landing/sent_again/*.parquet"},
-        "tables": {"items": "DEPOT.ITEMS"},
-    }
-    project = projects.make(tmp_path, {"sent_again": source}, lakehouse=lakehouse)
-    landing = tmp_path / "landing" / "sent_again"
-    landing.mkdir(parents=True)
 
     def message(n: int, price="1.00", part: int | None = None) -> bytes:
         row = {"ITEM_ID": n, "NAME": "a", "PRICE": price}
@@ -585,79 +541,45 @@ def test_a_message_that_a_broker_resends_good_resolves_the_damaged_one_in_any_or
         return json.dumps({"data": row, "beforeData": None, "headers": headers}).encode()[:part]
 
     cut = len(message(1)) - 12  # in the transaction's id
-    batches = [
-        [message(1), message(2, part=cut), message(3, "x"), message(3), message(4, "x")],
-        [message(2), message(1, part=cut), message(5, part=30)],
-        [message(5)],  # the damaged one says nothing of its place, so it may be of any
-    ]
-    for number, values in enumerate(batches):
-        qlik.write_parquet(qlik.rows(values, "items", offset=10 * number), landing / f"{number}.parquet")
-        silver.run(project, spark, land(project, spark))
-    rejects = spark.sql(
-        "select unit_id, resolved_by - batch_id as later from silver.rejects where source = 'sent_again'"
-    )
-    assert sorted((row.unit_id.rsplit("/", 1)[1], row.later) for row in rejects.collect()) == [
-        ("1", 1),
-        ("11", 0),
-        ("12", None),
-        ("2", 0),
-        ("4", None),
-    ]
-    changes = spark.sql("select change_seq from silver.changes where source = 'sent_again' order by 1").collect()
-    assert [int(row.change_seq[16:]) for row in changes] == [1, 2, 3, 5]
+    feed.send(message(1), message(2, part=cut), message(3, "x"), message(3), message(4, "x"))
+    yield
+    feed.send(message(2), message(1, part=cut), message(5, part=30), offset=10)
+    yield
+    feed.send(message(5), offset=20)  # the damaged one says nothing of its place, so it may be of any
+    yield
+    rejects = feed.rows("rejects", "unit_id", "resolved_by - batch_id")
+    found = sorted((unit.rsplit("/", 1)[1], later) for unit, later in rejects)
+    assert found == [("1", 1), ("11", 0), ("12", None), ("2", 0), ("4", None)]
+    assert [int(at[16:]) for (at,) in feed.rows("changes", "change_seq", rest="order by 1")] == [1, 2, 3, 5]
 
 
-def test_a_journal_that_a_queue_has_twice_puts_no_older_row_over_a_newer_one(spark, lakehouse, tmp_path):
-    source = {
-        "codec": "linkexpress_journal",
-        "from": {"transport": "parquet", "path": "landing/queue_twice/*.parquet"},
-        "tables": {"ITEMS": "DEPOT.ITEMS"},
-        "options": {"source_tz": "UTC", "charset": "cp932"},
-    }
-    project = projects.make(tmp_path, {"queue_twice": source}, lakehouse=lakehouse)
-    landing = tmp_path / "landing" / "queue_twice"
-    landing.mkdir(parents=True)
-    how = How(framing="message_body")
-    first, second = (
-        encode_file(
-            [[JournalChange("ITEMS", word, {"ITEM_ID": 1, "NAME": name, "PRICE": 1}, n, 5)]],
-            {"ITEMS": projects.LAYOUT},
-            how,
-        )
-        for n, (word, name) in enumerate((("insert", "old"), ("update", "new")))
-    )
-    qlik.write_parquet(qlik.rows([first, second, first], "q"), landing / "1.parquet")
-    silver.run(project, spark, land(project, spark))
-    qlik.write_parquet(qlik.rows([second, first], "q", offset=3), landing / "2.parquet")
-    silver.run(project, spark, land(project, spark))
-    rows = "select after:NAME::string as name from silver.changes where source = 'queue_twice' order by change_seq"
-    assert [row.name for row in spark.sql(rows).collect()] == ["old", "new"]
-    told = "select sum(num_repeats) as n from silver.batches where source = 'queue_twice'"
-    assert spark.sql(told).collect()[0].n == 3
+@scenario(JOURNALS, transport="parquet")
+def a_journal_that_a_queue_has_twice_puts_no_older_row_over_a_newer_one(feed):
+    first, second = journal("insert", 1, "old", 0, 5), journal("update", 1, "new", 1, 5)
+    feed.send(first, second, first)
+    yield
+    feed.send(second, first, offset=3)
+    yield
+    changes = feed.rows("changes", "after", rest="order by change_seq")
+    assert [after["NAME"] for (after,) in changes] == ["old", "new"]
+    assert feed.rows("batches", "sum(num_repeats)") == [(3,)]
 
 
-def test_a_file_that_comes_again_under_a_name_that_tells_its_place_resolves_the_one_that_told_none(
-    spark, lakehouse, tmp_path
-):
-    project = projects.make(tmp_path, {"renamed": projects.DEPOT | {"from": "landing/renamed/*"}}, lakehouse=lakehouse)
-    landing = tmp_path / "landing" / "renamed"
-    landing.mkdir(parents=True)
+@scenario(projects.DEPOT)
+def a_file_that_comes_again_under_a_name_that_tells_its_place_resolves_the_one_that_told_none(feed):
     for name, first in (("changes", 1), ("others", 3)):
-        records = projects.item_records(first, 2)
-        data = linkexpress.encode_file(records, True, "big", "cp932", {1: projects.LAYOUT})
-        (landing / f"{name}.lxg").write_bytes(data)
-    silver.run(project, spark, land(project, spark))
-
-    def found() -> list[tuple]:
-        rows = spark.sql(
-            "select found, resolved_by is not null from silver.rejects where source = 'renamed' order by 1"
-        )
-        return list(map(tuple, rows.collect()))
-
+        (feed.landing / f"{name}.lxg").write_bytes(extract(projects.item_records(first, 2)))
+    found = partial(feed.rows, "rejects", "found", "resolved_by is not null", rest="order by 1")
+    yield
     assert found() == [("changes.lxg", False), ("others.lxg", False)]
-    (landing / "changes.lxg").rename(landing / "20260105031700_1.lxg")
-    silver.run(project, spark, land(project, spark))
+    (feed.landing / "changes.lxg").rename(feed.landing / "20260105031700_1.lxg")
+    yield
     assert found() == [("changes.lxg", True), ("others.lxg", False)]
-    (landing / "others.lxg").rename(landing / "others2.lxg")  # no better
-    silver.run(project, spark, land(project, spark))
+    (feed.landing / "others.lxg").rename(feed.landing / "others2.lxg")  # no better
+    yield
     assert found() == [("changes.lxg", True), ("others.lxg", False), ("others2.lxg", False)]
+
+
+@pytest.mark.parametrize("name", scenario.names)
+def test_sources_of_shared_batches(outcomes, name):
+    scenarios.check(outcomes[name])
