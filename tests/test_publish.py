@@ -244,12 +244,10 @@ def assert_every_boundary_is_shown_by_as_of_and_committed(spark, streams):
         for change in [c for c in changes if c.last]:
             shown = [row[:-1] for row in committed[source] if row[-2] <= change.seq < (row[-1] or "~")]
             assert shown == upto(changes, change.seq), (source, change.seq)
-    for change in [c for c in streams["published_00"][0] if c.last][::4]:  # of the others it may cut a transaction
-        at = dt.datetime.strptime(change.seq[:16] + "0000", "%Y%m%d%H%M%S%f")
-        for call, last in (
-            (f"debits_as_of('{change.seq}')", change.seq),
-            (f"debits_at(timestamp'{at}')", change.seq[:16] + "~"),
-        ):
+    boundaries = [c.seq for c in streams["published_00"][0] if c.last]
+    for seq in (boundaries[len(boundaries) // 3], boundaries[len(boundaries) * 2 // 3]):  # cuts transactions of others
+        at = dt.datetime.strptime(seq[:16] + "0000", "%Y%m%d%H%M%S%f")
+        for call, last in ((f"debits_as_of('{seq}')", seq), (f"debits_at(timestamp'{at}')", seq[:16] + "~")):
             found = as_of(spark, call)
             for source, (changes, _) in streams.items():
                 assert found.get(source, []) == upto(changes, last), (source, call)
