@@ -1,5 +1,5 @@
-"""Whole batches written into silver's tables as silver writes them, for tests of what follows; and rows read back by
-Arrow, which takes a tenth of the time of Spark's own rows.
+"""Whole batches written into silver's tables as silver writes them, for tests of what follows: by Spark where rows have
+VARIANT alone. And rows read back by Arrow, which takes a tenth of the time of Spark's own rows.
 """
 
 import datetime as dt
@@ -8,6 +8,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 
+from inlet import lake
 from tests.streams import COLUMNS, Change
 
 IMAGES = ("before", "after")
@@ -32,24 +33,18 @@ CHANGES = {
     "unit_offset": pa.int64(),
     "batch_id": pa.int64(),
 }
-CONTROL = {
-    "source": pa.string(),
-    "source_schema": pa.string(),
-    "source_table": pa.string(),
-    "change_seq": pa.string(),
-    "kind": pa.string(),
-    "load_id": pa.string(),
-    "unit_id": pa.string(),
-    "unit_offset": pa.int64(),
-    "batch_id": pa.int64(),
-}
-BATCHES = {
-    "batch_id": pa.int64(),
-    "source": pa.string(),
-    "tables": pa.list_(pa.string()),
-    "first_change_seq": pa.string(),
-    "last_change_seq": pa.string(),
-}
+CONTROL = (
+    "source",
+    "source_schema",
+    "source_table",
+    "change_seq",
+    "kind",
+    "load_id",
+    "unit_id",
+    "unit_offset",
+    "batch_id",
+)
+BATCHES = ("batch_id", "source", "tables", "first_change_seq", "last_change_seq")
 
 
 def write_silver(
@@ -61,6 +56,7 @@ def write_silver(
 ) -> None:
     """One whole batch: changes, empty loads, what the caller adds, then the ledger. In: table -> source -> changes; the
     columns that a mask counts."""
+    lakehouse = spark.conf.get("spark.sql.warehouse.dir").removeprefix("file:")
     changes, control, sources = [], [], {source for of_source in tables.values() for source in of_source}
     for table, of_source in tables.items():
         for source, rows in of_source.items():
@@ -91,11 +87,11 @@ def write_silver(
                             batch_id,
                         )
                     )
-    _append(spark, "silver.changes", CHANGES, changes)
-    _append(spark, "silver.control_events", CONTROL, control)
+    _append_changes(spark, changes)
+    _append(lakehouse, "silver.control_events", CONTROL, control)
     before_ledger()
     _append(
-        spark,
+        lakehouse,
         "silver.batches",
         BATCHES,
         [
@@ -113,13 +109,18 @@ def write_silver(
     )
 
 
-def _append(spark, table: str, schema: dict, rows: list[tuple]) -> None:
+def _append(lakehouse: str, table: str, columns: tuple[str, ...], rows: list[tuple]) -> None:
     if rows:
-        arrays = [pa.array(values, type_) for values, type_ in zip(zip(*rows), schema.values())]
-        spark.createDataFrame(pa.table(arrays, list(schema))).createOrReplaceTempView("new_rows")
+        lake.add_rows(lakehouse, table, [dict(zip(columns, row)) for row in rows])
+
+
+def _append_changes(spark, rows: list[tuple]) -> None:
+    if rows:
+        arrays = [pa.array(values, type_) for values, type_ in zip(zip(*rows), CHANGES.values())]
+        spark.createDataFrame(pa.table(arrays, list(CHANGES))).createOrReplaceTempView("new_rows")
         spark.sql(
-            f"insert into {table} ({', '.join(schema)}) select "
-            + ", ".join(f"parse_json({name})" if name in IMAGES else name for name in schema)
+            f"insert into silver.changes ({', '.join(CHANGES)}) select "
+            + ", ".join(f"parse_json({name})" if name in IMAGES else name for name in CHANGES)
             + " from new_rows"
         )
 

@@ -11,6 +11,7 @@ import re
 import threading
 from copy import deepcopy
 from dataclasses import asdict, replace
+from functools import partial
 
 import pytest
 
@@ -26,11 +27,10 @@ from inlet.publish import fixed_views, hold, live_view, pins, views
 from inlet.publish import point as point_of
 from inlet.silver import transactions
 from inlet.source import Source
-from inlet.sql import literal
 from inlet.table import Table
 from tests import reference
 from tests.examples import ins, upd
-from tests.silver import by_source, rows, write_silver
+from tests.silver import by_source, write_silver
 from tests.streams import COLUMNS, KEY, Change, deliver, stream
 from tests.test_generate import ITEMS, project
 
@@ -56,20 +56,14 @@ def here(tmp_path_factory, spark, lakehouse):
 
 def bring(spark, here, tables: dict, is_published: bool = True, on_late=lambda late: None):
     """One batch through gold, and published. In: table -> source -> changes. Out: the point."""
-    batch_id = (
-        spark.sql(
-            "select max(batch_id) from (select batch_id from silver.batches union all select batch_id from "
-            "bronze.files union all select 0)"
-        ).first()[0]
-        + 1
-    )
+    lakehouse = here.lakehouse_path()
+    known = [lake.peek(lakehouse, table, ["batch_id"]) for table in ("silver.batches", "bronze.files")]
+    batch_id = 1 + max((row["batch_id"] for rows in known for row in rows), default=0)
     source = next(s for of_source in tables.values() for s in of_source)
     write_silver(spark, batch_id, tables)
-    spark.sql(
-        # batches are numbered there
-        "insert into bronze.files (source, path, ofs_start, ofs_end, size_bytes, num_units, batch_id) values "
-        f"('{source}', 'publish/{batch_id}', 0, 0, 0, 0, {batch_id})"
-    )
+    file = {"source": source, "path": f"publish/{batch_id}", "batch_id": batch_id}  # batches are numbered there
+    sizes = dict.fromkeys(("ofs_start", "ofs_end", "size_bytes", "num_units"), 0)
+    lake.add_rows(lakehouse, "bronze.files", [file | sizes])
     transactions.update(spark, f"batch_id = {batch_id}")
     build_gold(here, spark, list(tables))
     return publish.run(here, spark, on_late) if is_published else None
@@ -159,71 +153,69 @@ def test_the_views_show_whole_transactions_and_equal_the_reference_at_their_poin
     assert_every_boundary_is_shown_by_as_of_and_committed(spark, streams)
 
 
-def test_inlet_show_says_what_the_views_say(spark, here):
+@pytest.mark.parametrize("name", SIDES)
+def test_inlet_show_says_what_the_views_say(spark, here, name):
     """Read without Spark: live rows, versions, changes, rows of a key and as of a time."""
+    table = next(t for t in here.tables.values() if t.name == name)
+    of = {"live": name, "history": f"{name}__history", "changes": f"{name}__before_after"}
+    views = {view: spark.table(f"public.{of_public}").collect() for view, of_public in of.items()}
 
-    def of_view(shown, view: str, where: str = "true") -> list[tuple]:
-        names = ", ".join(f"`{name}`" for name in shown.columns)
-        return sorted(map(plain, spark.sql(f"select {names} from {view} where {where}").collect()), key=repr)
+    def says(view: str, keep=lambda row: True, rows=None, **asked) -> show.Shown:
+        """In: which of the view's rows are asked for; Spark's rows, if not all of the view's."""
+        shown = show.show(here, table, view, limit=0, **asked)
+        wanted = [plain(row[name] for name in shown.columns) for row in rows or views[view] if keep(row)]
+        assert sorted(map(plain, shown.rows), key=repr) == sorted(wanted, key=repr) != [], (view, asked)
+        return shown
 
-    def plain(row) -> tuple:
-        return tuple(
-            value.replace(tzinfo=None)
-            if isinstance(value, dt.datetime)
-            else bytes(value)
-            if isinstance(value, bytearray)
-            else plain(value.asDict().values() if hasattr(value, "asDict") else value.values())
-            if hasattr(value, "asDict") or isinstance(value, dict)
-            else tuple(value)
-            if isinstance(value, list)
-            else value
-            for value in row
-        )
-
+    for view in of:
+        shown = says(view)
+        few = show.show(here, table, view, limit=7)
+        assert len(shown.rows) > 50 and (few.rows, few.is_more) == (shown.rows[:7], True)
+    assert_images_have_what_was_sent(spark, show.as_supplied(here, table, shown), shown)
+    last = max(row["valid_from_seq"] for row in views["history"])
+    at = f"{last[:4]}-{last[4:6]}-{last[6:8]} {last[8:10]}:{last[10:12]}:{last[12:14]}"
     spark.sql("use public")
-    for name in SIDES:
-        table = next(t for t in here.tables.values() if t.name == name)
-        for view, of in (("live", name), ("history", f"{name}__history"), ("changes", f"{name}__before_after")):
-            shown = show.show(here, table, view, limit=0)
-            assert len(shown.rows) > 50 and sorted(map(plain, shown.rows), key=repr) == of_view(shown, of)
-            few = show.show(here, table, view, limit=7)
-            assert (few.rows, few.is_more) == (shown.rows[:7], True)
-        assert_images_have_what_was_sent(spark, show.as_supplied(here, table, shown), shown)
-        [times] = spark.sql(f"select min(valid_from_seq), max(valid_from_seq) from {name}__history").collect()
-        at = f"{times[1][:4]}-{times[1][4:6]}-{times[1][6:8]} {times[1][8:10]}:{times[1][10:12]}:{times[1][12:14]}"
-        shown = show.show(here, table, "live", at=at, limit=0)
-        assert sorted(map(plain, shown.rows), key=repr) == of_view(shown, f"{name}_at(timestamp'{at}')")
-        row = dict(zip(shown.columns, shown.rows[0]))
-        key = [str(row[name]) for name in table.gold_key]
-        where = " and ".join(f"{name} = {literal(value)}" for name, value in zip(table.gold_key, key))
-        for view, of in (("live", name), ("history", f"{name}__history")):
-            shown = show.show(here, table, view, key, limit=0)
-            assert shown.rows and sorted(map(plain, shown.rows), key=repr) == of_view(shown, of, where)
-        first = f"{table.gold_key[0]} = {literal(key[0])}"  # of a key of several columns, all rows that begin so
-        shown = show.show(here, table, "history", key[:1], limit=0)
-        assert sorted(map(plain, shown.rows), key=repr) == of_view(shown, f"{name}__history", first)
-        shown = show.show(here, table, "history", limit=0, source=row["source"])
-        of_source = f"source = {literal(row['source'])}"
-        assert sorted(map(plain, shown.rows), key=repr) == of_view(shown, f"{name}__history", of_source)
-        images = [
-            " and ".join(f"{of}.{n} = {literal(v)}" for n, v in zip(table.gold_key, key)) for of in ("before", "after")
-        ]
-        shown = show.show(here, table, "changes", key, limit=0)
-        expected_rows = of_view(shown, f"{name}__before_after", " or ".join(images))
-        assert shown.rows and sorted(map(plain, shown.rows), key=repr) == expected_rows
-    with pytest.raises(ConfigError, match="The key of credits is REGION, ITEM, found 3 values"):
+    shown = says("live", rows=spark.sql(f"select * from {name}_at(timestamp'{at}')").collect(), at=at)
+    spark.sql("use default")
+
+    row = dict(zip(shown.columns, shown.rows[0]))
+    key = [str(row[column]) for column in table.gold_key]
+
+    def is_of(key: list[str], row) -> bool:
+        return row is not None and all(str(row[column]) == value for column, value in zip(table.gold_key, key))
+
+    for view in ("live", "history"):
+        says(view, partial(is_of, key), key=key)
+    says("changes", lambda change: is_of(key, change["before"]) or is_of(key, change["after"]), key=key)
+    says("history", partial(is_of, key[:1]), key=key[:1])  # of a key of several columns, all rows that begin so
+    says("history", lambda version: version["source"] == row["source"], source=row["source"])
+    with pytest.raises(ConfigError, match=f"The key of {name} is REGION, ITEM, found 3 values"):
         show.show(here, table, key=["1", "2", "3"])
     with pytest.raises(ConfigError, match="unused is not published yet"):
         show.show(here, table.model_copy(update={"name": "unused"}))
 
 
+def plain(row) -> tuple:
+    """A row of Spark or of `show`, and its images, as tuples."""
+    return tuple(
+        value.replace(tzinfo=None)
+        if isinstance(value, dt.datetime)
+        else bytes(value)
+        if isinstance(value, bytearray)
+        else plain(value.asDict().values() if hasattr(value, "asDict") else value.values())
+        if hasattr(value, "asDict") or isinstance(value, dict)
+        else tuple(value)
+        if isinstance(value, list)
+        else value
+        for value in row
+    )
+
+
 def assert_images_have_what_was_sent(spark, told: show.Shown, shown: show.Shown):
     """Null is SQL NULL; what silver's image does not have, or calls missing, is left out."""
+    changes = spark.sql("select source, change_seq, to_json(before), to_json(after), column_states from silver.changes")
     sent = {
-        tuple(row[:2]): (row[4] or {}, [image and json.loads(image) for image in row[2:4]])
-        for row in spark.sql(
-            "select source, change_seq, to_json(before), to_json(after), column_states from silver.changes"
-        ).collect()
+        tuple(row[:2]): (row[4] or {}, [image and json.loads(image) for image in row[2:4]]) for row in changes.collect()
     }
     at, num_left_out, num_null = (
         [told.columns.index(name) for name in ("source", "change_seq", *show.IMAGES)],
@@ -248,37 +240,24 @@ def assert_images_have_what_was_sent(spark, told: show.Shown, shown: show.Shown)
 def assert_every_boundary_is_shown_by_as_of_and_committed(spark, streams):
     spark.sql("use public")
     committed = versions(spark, "public.debits__committed")
-    for source, (changes, _) in list(streams.items())[:2]:
-        for change in [c for c in changes if c.last][::3]:
-            wanted = [
-                row[:-1] for row in expected([c for c in changes if c.seq <= change.seq], "debits", is_history=False)
-            ]
-            found = rows(
-                spark.sql(
-                    f"select {', '.join(COLUMNS)}, valid_from_seq from debits_as_of('{change.seq}') where source = "
-                    f"'{source}' order by region, item"
-                )
-            )
-            assert found == wanted
-            at = dt.datetime.strptime(change.seq[:16] + "0000", "%Y%m%d%H%M%S%f")
-            found = rows(
-                spark.sql(
-                    f"select {', '.join(COLUMNS)}, valid_from_seq from debits_at(timestamp'{at}') where source = "
-                    f"'{source}' order by region, item"
-                )
-            )
-            assert found == [
-                row[:-1]
-                for row in expected([c for c in changes if c.seq <= change.seq[:16] + "~"], "debits", is_history=False)
-            ]
-            assert [row[:-1] for row in committed[source] if row[-2] <= change.seq < (row[-1] or "~")] == wanted
+    for source, (changes, _) in streams.items():
+        for change in [c for c in changes if c.last]:
+            shown = [row[:-1] for row in committed[source] if row[-2] <= change.seq < (row[-1] or "~")]
+            assert shown == upto(changes, change.seq), (source, change.seq)
+    boundaries = [c.seq for c in streams["published_00"][0] if c.last]
+    for seq in (boundaries[len(boundaries) // 3], boundaries[len(boundaries) * 2 // 3]):  # cuts transactions of others
+        at = dt.datetime.strptime(seq[:16] + "0000", "%Y%m%d%H%M%S%f")
+        for call, last in ((f"debits_as_of('{seq}')", seq), (f"debits_at(timestamp'{at}')", seq[:16] + "~")):
+            found = as_of(spark, call)
+            for source, (changes, _) in streams.items():
+                assert found.get(source, []) == upto(changes, last), (source, call)
     changes = streams["published_00"][0]
     middle = changes[len(changes) // 2].seq
     spark.sql(
         f"insert into silver.control_events (source, change_seq, kind, detail) values ('published_00', '{middle}', "
         "'checkpoint', '7')"
     )
-    for place, upto in (
+    for place, last in (
         ("(select max(last_change_seq) from silver.transactions where source = 'published_00')", changes[-1].seq),
         (
             "(select change_seq from silver.control_events where source = 'published_00' and kind = 'checkpoint' and "
@@ -286,21 +265,23 @@ def assert_every_boundary_is_shown_by_as_of_and_committed(spark, streams):
             middle,
         ),
     ):
-        found = rows(
-            spark.sql(
-                f"select {', '.join(COLUMNS)}, valid_from_seq from debits_as_of({place}) where source = "
-                "'published_00' order by region, item"
-            )
-        )
-        assert (
-            found
-            == [row[:-1] for row in expected([c for c in changes if c.seq <= upto], "debits", is_history=False)]
-            != []
-        )
+        assert as_of(spark, f"debits_as_of({place})")["published_00"] == upto(changes, last)
     for wrong in ("'2026-01-02'", "(select max(last_change_seq) from silver.transactions where source = 'nobody')"):
         with pytest.raises(Exception, match="debits_as_of takes a change_seq, or its first digits"):
             spark.sql(f"select * from debits_as_of({wrong})").collect()
     spark.sql("use default")
+
+
+def as_of(spark, call: str) -> dict[str, list[tuple]]:
+    """The rows of debits at a point, by source. In: a call of a function."""
+    return by_source(
+        spark.sql(f"select source, {', '.join(COLUMNS)}, valid_from_seq from {call} order by source, region, item")
+    )
+
+
+def upto(changes: list[Change], last: str) -> list[tuple]:
+    """The rows of debits when its changes up to a place are applied."""
+    return [row[:-1] for row in expected([c for c in changes if c.seq <= last], "debits", is_history=False)]
 
 
 def pair(place: int, transaction_id: str, is_whole: bool = True, source: str = "bank", names=SIDES) -> list[Change]:
@@ -468,32 +449,6 @@ def test_a_transaction_that_stays_open_is_passed_when_its_source_is_far_enough_i
     assert (told["transactions"], told["first of them"], told["changes there"]) == (1, "B", 1)
 
 
-def test_an_open_transaction_goes_by_the_times_of_changes_where_the_order_tells_none(spark, here):
-    def come(batch_id: int, place: int, at: str, id_: str) -> None:
-        spark.sql(
-            "insert into silver.changes (source, source_schema, source_table, change_seq, operation, transaction_id, "
-            f"change_timestamp, batch_id) values ('queue', 'S', 'T', '{place:035d}', 'INSERT', '{id_}', "
-            f"timestamp'2026-01-02 {at}', {batch_id})"
-        )
-        spark.sql(
-            "insert into silver.batches (source, batch_id, last_change_seq) values "
-            f"('queue', {batch_id}, '{place:035d}')"
-        )
-
-    come(970_000_000, 1, "03:00:00", "A")
-    spark.sql(
-        "insert into silver.transactions (source, transaction_id, first_change_seq, last_change_seq, num_changes, "
-        f"state, batch_id) values ('queue', 'A', '{1:035d}', '{1:035d}', 1, 'open', 970000000)"
-    )
-    held = []
-    for n, at in enumerate(["03:59:00", "02:00:00", "04:00:01"], 1):
-        come(970_000_000 + n, 1 + n, at, "B")
-        held.append("queue" in hold.holds_of(here, spark, point_of.Point(0)))
-    assert held == [True, True, False]
-    for table in ("changes", "batches", "transactions"):
-        spark.sql(f"delete from silver.{table} where source = 'queue'")
-
-
 FAILING = """[{table: "*__current", expect: unexpected_rows_expectation, severity: error, why: to fail,
    kwargs: {unexpected_rows_query: "select * from {batch}"}}]"""
 
@@ -579,44 +534,44 @@ def test_a_reader_finds_the_point_at_every_moment(spark, here):
     assert point_of.published(here, spark) == point
 
 
-def test_a_version_is_committed_where_its_id_was_used_again_before_it_ended(spark, here):
-    """What tells the two transactions apart lies in another table."""
+@pytest.fixture(scope="module")
+def one_more(spark, here):
+    """A batch more is published, in which a transaction's id is used again, and gold.published is compacted. Out: the
+    point before it, and how many there were.
+    """
 
     def used(change: Change, side: int, counter: int, is_last: bool) -> Change:
-        return replace(
-            change,
-            source="again",
-            table=f"SHOP.{SIDES[side].upper()}",
-            transaction_id="T",
-            counter=counter,
-            last=is_last,
-        )
+        table = f"SHOP.{SIDES[side].upper()}"
+        return replace(change, source="again", table=table, transaction_id="T", counter=counter, last=is_last)
 
-    bring(
-        spark,
-        here,
-        by_table(
-            [
-                used(ins(1, 1), 0, 1, True),
-                used(upd(3, 1, NAME="twice"), 0, 1, False),
-                used(upd(4, 1, NAME="in it"), 0, 2, False),
-                used(ins(5, 1), 1, 3, True),
-                used(ins(8, 2), 1, 1, False),
-                used(upd(9, 1, NAME="of its namesake"), 0, 2, True),
-            ]
-        ),
-    )
+    changes = [
+        used(ins(1, 1), 0, 1, True),
+        used(upd(3, 1, NAME="twice"), 0, 1, False),
+        used(upd(4, 1, NAME="in it"), 0, 2, False),
+        used(ins(5, 1), 1, 3, True),
+        used(ins(8, 2), 1, 1, False),
+        used(upd(9, 1, NAME="of its namesake"), 0, 2, True),
+    ]
+    before = point_of.published(here, spark), spark.sql("select count(*) from gold.published").first()[0]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lake.compaction, "NUM_FILES", 1)
+        bring(spark, here, by_table(changes))
+    return before
+
+
+def test_a_version_is_committed_where_its_id_was_used_again_before_it_ended(spark, one_more):
+    """What tells the two transactions apart lies in another table."""
     assert [
         (int(row[-2][16:]), int((row[-1] or "0" * 17)[16:]))
         for row in versions(spark, "public.debits__committed")["again"]
     ] == [(1, 3), (4, 9), (9, 0)]
 
 
-def test_a_table_that_never_had_a_change_is_rebuilt_and_published(spark, here):
-    for is_rebuilt in (False, True):
-        build_gold(here, spark, ["unused"], full_refresh=is_rebuilt)
-        publish.run(here, spark)
-    assert spark.table("public.unused").isEmpty()
+def test_gold_published_stays_few_files_and_keeps_every_point(spark, here, one_more):
+    before, num_points = one_more
+    assert spark.sql("describe detail gold.published").first().numFiles == 1
+    assert publish.newest(here)["number"] == before.number + 1 and not publish.pending(here)
+    assert spark.sql("select count(*) from gold.published").first()[0] == num_points + 1
 
 
 def test_what_is_said_of_a_column_does_not_make_a_point_unreadable():
@@ -630,13 +585,17 @@ def test_what_is_said_of_a_column_does_not_make_a_point_unreadable():
 
 
 def test_the_public_views_stand_while_a_table_is_rebuilt(spark, here):
-    before, rows = versions(spark, "public.debits__history"), spark.table("gold.debits__current").count()
+    """And one that never had a change is rebuilt and published."""
+    build_gold(here, spark, ["unused"])
+    publish.run(here, spark)
+    before, num_rows = versions(spark, "public.debits__history"), spark.table("gold.debits__current").count()
     spark.sql("delete from gold.debits__current")  # what a rebuild is there to mend
-    build_gold(here, spark, ["debits"], full_refresh=True)
-    assert spark.table("gold.debits__current").count() == rows > 0
+    build_gold(here, spark, ["debits", "unused"], full_refresh=True)
+    assert spark.table("gold.debits__current").count() == num_rows > 0
     assert versions(spark, "public.debits__history") == before
     publish.run(here, spark)
     assert versions(spark, "public.debits__history") == before
+    assert spark.table("public.unused").isEmpty()
 
 
 def contents(spark, database: str) -> dict:
@@ -693,15 +652,6 @@ def test_a_pin_shows_all_tables_at_one_point_for_good(spark, here):
     assert pins.pinned(spark) == {} and not spark.catalog.databaseExists("month_end")
     with pytest.raises(ConfigError, match="is no pin"):
         pins.unpin(here, spark, "month_end")
-
-
-def test_gold_published_stays_few_files_and_keeps_every_point(spark, here, monkeypatch):
-    before, num_points = point_of.published(here, spark), spark.sql("select count(*) from gold.published").first()[0]
-    monkeypatch.setattr(lake.compaction, "NUM_FILES", 1)
-    bring(spark, here, by_table(pair(95, "G")))
-    assert spark.sql("describe detail gold.published").first().numFiles == 1
-    assert spark.sql("select count(*) from gold.published").first()[0] == num_points + 1
-    assert publish.newest(here)["number"] == before.number + 1 and not publish.pending(here)
 
 
 def test_a_view_costs_no_scan_of_the_past_and_no_filter(spark, here):
@@ -764,3 +714,25 @@ def test_what_the_views_are_is_said_in_the_catalog(spark, here):
     assert "At the published point" in next(
         r.data_type for r in spark.sql("describe extended public.debits").collect() if r.col_name == "Comment"
     )
+
+
+def test_an_open_transaction_goes_by_the_times_of_changes_where_the_order_tells_none(spark, here):
+    """The last test: what it writes stays."""
+    lakehouse, seqs = here.lakehouse_path(), [f"{place:035d}" for place in range(5)]
+
+    def come(n: int, at: str, id_: str) -> None:
+        of = {"source": "queue", "batch_id": 970_000_000 + n}
+        change = {"source_schema": "S", "source_table": "T", "change_seq": seqs[n], "operation": "INSERT"}
+        time = dt.datetime.fromisoformat(f"2026-01-02T{at}Z")
+        lake.add_rows(lakehouse, "silver.changes", [of | change | {"transaction_id": id_, "change_timestamp": time}])
+        lake.add_rows(lakehouse, "silver.batches", [of | {"last_change_seq": seqs[n]}])
+
+    come(1, "03:00:00", "A")
+    first = {"source": "queue", "batch_id": 970_000_001, "transaction_id": "A", "num_changes": 1, "state": "open"}
+    span = {"first_change_seq": seqs[1], "last_change_seq": seqs[1]}
+    lake.add_rows(lakehouse, "silver.transactions", [first | span])
+    held = []
+    for n, at in enumerate(["03:59:00", "02:00:00", "04:00:01"], 2):
+        come(n, at, "B")
+        held.append("queue" in hold.holds_of(here, spark, point_of.Point(0)))
+    assert held == [True, True, False]

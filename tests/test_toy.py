@@ -8,13 +8,14 @@ import os
 import shutil
 import signal
 import sys
+from collections import Counter
 from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from inlet import bronze, config, publish, silver
+from inlet import bronze, config, lake, publish, silver
 from inlet.bronze import blocks, files, framing, landing, lookups, ordered, parquet_rows
 from inlet.codecs import CODECS
 from inlet.commands import decode as decode_command
@@ -24,6 +25,7 @@ from inlet.commands.file_state import file_state
 from inlet.commands.run import build_gold
 from inlet.commands.status import status
 from inlet.errors import AccountingError, ConfigError, TryAgain
+from inlet.fields import variant
 from inlet.gold import generate
 from inlet.silver import parts
 from tests import projects
@@ -83,16 +85,18 @@ FILE_3 = encode.file(
 )
 
 
-@pytest.fixture(autouse=True)
-def registered(monkeypatch):
+@pytest.fixture(autouse=True, scope="module")
+def registered():
     """The one line in CODECS, for this process and for Spark's workers. Blocks are so short that a transaction fills
     several.
     """
     from pyspark import cloudpickle
 
     cloudpickle.register_pickle_by_value(sys.modules[toy.__name__])
-    monkeypatch.setitem(CODECS, "toy", toy)
-    monkeypatch.setattr(framing, "LEN_BLOCK", 100)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(CODECS, "toy", toy)
+        patch.setattr(framing, "LEN_BLOCK", 100)
+        yield
 
 
 def make(root, lakehouse, sources: dict, tables=(ITEMS, NOTES)) -> config.Project:
@@ -103,8 +107,10 @@ def make(root, lakehouse, sources: dict, tables=(ITEMS, NOTES)) -> config.Projec
     return project
 
 
-def plan(project) -> bronze.Plan:
-    return bronze.plan_batch(project, list(project.sources.values()), bronze.History(project))
+def plan(project, *sources: str) -> bronze.Plan:
+    """In: sources; none for all."""
+    chosen = [project.sources[name] for name in sources or project.sources]
+    return bronze.plan_batch(project, chosen, bronze.History(project))
 
 
 def run(project, spark) -> dict:
@@ -132,44 +138,128 @@ def shown(spark) -> list[tuple]:
     ]
 
 
-def test_a_feed_whose_changes_lie_in_several_files_and_batches(spark, lakehouse, tmp_path):
-    landing = tmp_path / "landing" / "toy"
-    landing.mkdir(parents=True)
-    project = make(tmp_path, lakehouse, {"toy": {"codec": "toy", "from": "landing/toy"}})
+class Place:
+    """Where a story plays: its source, in the project and the lakehouse that all stories share."""
+
+    def __init__(self, source: str, world: SimpleNamespace):
+        self.source, self.world = source, world
+        self.landing = world.root / "landing" / source
+        self.landing.mkdir(parents=True)
+
+    @property
+    def project(self) -> config.Project:
+        return self.world.project
+
+    def held(self) -> dict[str, str]:
+        return plan(self.project, self.source).held
+
+    def waiting(self) -> list[dict]:
+        """Parts that wait."""
+        return [row for row in parts.waiting(self.project) if row["source"] == self.source]
+
+    def due(self) -> list[dict]:
+        return replay.due(self.project, [self.source])
+
+    def rows(self, table: str, *columns: str, where: str = "true", by: str = "1") -> list[tuple]:
+        """Columns of a table, of the rows of this source, read without Spark; images as dicts."""
+        lakehouse, end = self.project.lakehouse_path(), f"where source = '{self.source}' and {where} order by {by}"
+        return [
+            tuple(plain(value) for value in row.values()) for row in lake.peek(lakehouse, table, list(columns), end)
+        ]
+
+    def changes(self, *columns: str) -> list[tuple]:
+        return self.rows("silver.changes", *columns, by="change_seq")
+
+
+def plain(value):
+    is_variant = isinstance(value, dict) and value.keys() == {"metadata", "value"}
+    return variant.decode(**value) if is_variant else value
+
+
+STORIES: dict[str, tuple] = {}  # its name -> source, what the source says, contracts, the story
+
+
+def story(source: str, from_, *tables: dict, **fields):
+    """A scenario of one source: a generator that writes what is delivered, and yields. It goes on with the account of
+    the batch that took this; where it yields rejects, of the one that decodes them again.
+    """
+
+    def entered(function):
+        STORIES[function.__name__] = source, {"codec": "toy", "from": from_} | fields, tables, function
+        return function
+
+    return entered
+
+
+@pytest.fixture(scope="module")
+def ends(spark, lakehouse, tmp_path_factory) -> dict[str, Exception | None]:
+    """Story -> what went wrong in it. All of them share each batch, which is most of what they cost."""
+    world = SimpleNamespace(root=tmp_path_factory.mktemp("stories"), spark=spark)
+    contracts = {table["name"]: table for _, _, tables, _ in STORIES.values() for table in tables}
+    sources = {source: said for source, said, _, _ in STORIES.values()}
+    world.project = make(world.root, lakehouse, sources, contracts.values())
+    told = {name: function(Place(source, world)) for name, (source, _, _, function) in STORIES.items()}
+    ends, asked = dict.fromkeys(told), {}
+
+    def go_on(name: str, account) -> None:
+        asked.pop(name, None)
+        try:
+            asked[name] = told[name].send(account)
+        except StopIteration:
+            pass
+        except Exception as error:  # its test raises it
+            ends[name] = error
+
+    for name in told:
+        go_on(name, None)
+    while asked:
+        delivered = [name for name, rejects in asked.items() if rejects is None]
+        if delivered:
+            accounts = run(world.project, spark)
+        else:
+            rejects = [row for rows in asked.values() for row in rows]
+            accounts = silver.run(world.project, spark, replay.plan(world.project, spark, rejects))
+        for name in delivered or list(asked):
+            go_on(name, accounts.get(STORIES[name][0]))
+    return ends
+
+
+@story("toy", "landing/toy", ITEMS, NOTES)
+def a_feed_whose_changes_lie_in_several_files_and_batches(here):
+    landing, aside = here.landing, here.world.root / "3.toy"
     (landing / "1.toy").write_bytes(FILE_1)
     (landing / "3.toy").write_bytes(FILE_3)
-    assert plan(project).held == {"landing/toy/3.toy": "file 2 of toy"}
+    assert here.held() == {"landing/toy/3.toy": "file 2 of toy"}
     # the transaction that is open at the end of the file waits in bronze: begin, two records, and the end of the file
-    assert counts(run(project, spark)["toy"]) == (11, 0, 2, 5, 0, 4)
-    assert status(project)["waiting for the feed"] == [
-        {"source": "toy", "what": "open transactions", "records": 4, "bytes": 98, "since batch": 1}
-    ]
+    assert counts((yield)) == (11, 0, 2, 5, 0, 4)
+    [batch] = here.rows("silver.batches", "batch_id")
+    open_one = {"source": "toy", "what": "open transactions", "records": 4, "bytes": 98, "since batch": batch[0]}
+    assert waits(here) == [open_one]
 
-    (landing / "3.toy").rename(tmp_path / "3.toy")
+    (landing / "3.toy").rename(aside)
     (landing / "2.toy").write_bytes(FILE_2)
-    accounts = run(project, spark)
     # an update of two images in two files; the same whose second image has not come waits in silver; a column list in
     # the middle of a block
-    assert counts(accounts["toy"]) == (30, 4, 3, 7, 1, 23)
-    assert [(row["part_key"], row["unit_length"] > 0) for row in parts.waiting(project)] == [("2", True)]
-    versions = spark.sql(
-        "select source_table, table_version, columns from silver.table_versions where origin = 'feed' order by "
-        "change_seq"
-    ).collect()
-    assert [(row.source_table, row.table_version, len(json.loads(row.columns))) for row in versions] == [
+    assert counts((yield)) == (30, 4, 3, 7, 1, 23)
+    assert [(row["part_key"], row["unit_length"] > 0) for row in here.waiting()] == [("2", True)]
+    found = here.rows(
+        "silver.table_versions", "source_table", "table_version", "columns", where="origin = 'feed'", by="change_seq"
+    )
+    assert [(table, version, len(json.loads(columns))) for table, version, columns in found] == [
         ("ITEMS", 1, 2),
         ("ITEMS", 2, 3),
         ("NOTES", None, 2),
     ]
-    [reject] = spark.sql("select kind, source_table, expected, found from silver.rejects").collect()
-    assert tuple(reject) == ("definition_differs", "NOTES", "ID int, TEXT string", "ID int, BODY string")
+    assert here.rows("silver.rejects", "kind", "source_table", "expected", "found") == [
+        ("definition_differs", "NOTES", "ID int, TEXT string", "ID int, BODY string")
+    ]
 
-    (tmp_path / "3.toy").rename(landing / "3.toy")
-    assert counts(run(project, spark)["toy"]) == (9, 23, 3, 29, 0, 0)
-    build_gold(project, spark, ["toy_items"])
-    publish.run(project, spark)
-    assert shown(spark) == [(1, "aa", None), (2, "bb", "1.00"), (4, "d", "9.50"), (7, "y", None)]
-    assert parts.waiting(project) == [] and "waiting for the feed" not in status(project)
+    aside.rename(landing / "3.toy")
+    assert counts((yield)) == (9, 23, 3, 29, 0, 0)
+    build_gold(here.project, here.world.spark, ["toy_items"])
+    publish.run(here.project, here.world.spark)
+    assert shown(here.world.spark) == [(1, "aa", None), (2, "bb", "1.00"), (4, "d", "9.50"), (7, "y", None)]
+    assert here.waiting() == [] and waits(here) == []
     # the last transaction once more, in a file of its own: it is known by its id and its places in it
     (landing / "4.toy").write_bytes(
         encode.file(
@@ -180,16 +270,13 @@ def test_a_feed_whose_changes_lie_in_several_files_and_batches(spark, lakehouse,
             ("commit", "C"),
         )
     )
-    again = run(project, spark)["toy"]
+    again = yield
     assert (again.num_records, again.num_changes, again.num_repeats, again.num_control) == (6, 0, 2, 4)
-    assert file_state(project, str(landing / "4.toy"))[0] and file_state(project, str(landing / "5.toy")) == (
+    assert file_state(here.project, str(landing / "4.toy"))[0]
+    assert file_state(here.project, str(landing / "5.toy")) == (
         False,
         "landing/toy/5.toy: nothing of it is landed, and there is no such file",
     )
-    events = spark.sql(
-        "select kind, sum(unit_length) from silver.control_events where kind in ('ddl', 'abandoned') group by kind "
-        "order by kind"
-    ).collect()
     size = sum(
         len(encode.record(*record))
         for record in (
@@ -201,22 +288,24 @@ def test_a_feed_whose_changes_lie_in_several_files_and_batches(spark, lakehouse,
             ("restart",),
         )
     )
-    assert [tuple(row) for row in events] == [("abandoned", size), ("ddl", len(encode.record("ddl", "alter table")))]
+    lengths = Counter()
+    for kind, length in here.rows("silver.control_events", "kind", "unit_length"):
+        lengths[kind] += length
+    assert (lengths["abandoned"], lengths["ddl"]) == (size, len(encode.record("ddl", "alter table")))
 
 
-def test_what_was_rejected_is_decoded_again_once_its_contract_says_what_the_feed_says(spark, lakehouse, tmp_path):
+def waits(here) -> list[dict]:
+    return [row for row in status(here.project).get("waiting for the feed", []) if row["source"] == here.source]
+
+
+LATE = ITEMS | {"table": "LATE.ITEMS", "name": "late_items"}, NOTES | {"table": "LATE.NOTES", "name": "late_notes"}
+
+
+@story("late", "landing/late", *LATE)
+def what_was_rejected_is_decoded_again_once_its_contract_says_what_the_feed_says(here):
     """A row and an update of another definition, and a row of a table without a contract."""
-    landing = tmp_path / "landing" / "late"
-    landing.mkdir(parents=True)
-    sources = {"late": {"codec": "toy", "from": "landing/late"}}
-    project = make(
-        tmp_path,
-        lakehouse,
-        sources,
-        [ITEMS | {"table": "LATE.ITEMS", "name": "late_items"}, NOTES | {"table": "LATE.NOTES", "name": "late_notes"}],
-    )
     body = [["ID", "int"], ["BODY", "string"]]
-    (landing / "1.toy").write_bytes(
+    (here.landing / "1.toy").write_bytes(
         encode.file(
             1,
             ("columns", "LATE.NOTES", body, ["ID"]),
@@ -227,41 +316,190 @@ def test_what_was_rejected_is_decoded_again_once_its_contract_says_what_the_feed
             ("insert", "LATE.TAGS", [5, "five"]),
         )
     )
-    assert counts(run(project, spark)["late"]) == (8, 0, 0, 4, 4, 0)
+    assert counts((yield)) == (8, 0, 0, 4, 4, 0)
     with pytest.raises(ConfigError, match="There is no reject to decode again of source late, kind bad_date"):
-        replay.chosen(project, "late", "bad_date", None, None)
-    assert replay.due(project, ["late"]) == []
+        replay.chosen(here.project, "late", "bad_date", None, None)
+    assert here.due() == []
 
-    definitions = import_definitions.from_feeds(project, "late", None)
-    import_contracts.write(import_contracts.contracts(project, definitions, import_contracts.Answers({"TEXT": "BODY"})))
-    project = config.load(tmp_path)
-    assert [(t.table, t.version, t.column_names) for t in project.tables.values() if t.name != "late_items"] == [
+    definitions = import_definitions.from_feeds(here.project, "late", None)
+    answers = import_contracts.Answers({"TEXT": "BODY"})
+    import_contracts.write(import_contracts.contracts(here.project, definitions, answers))
+    project = here.world.project = config.load(here.world.root)
+    assert [(t.table, t.version, t.column_names) for t in project.tables.values() if t.table.startswith("LATE.")] == [
+        ("LATE.ITEMS", 2, ["ID", "NAME", "PRICE"]),
         ("LATE.NOTES", 2, ["ID", "BODY"]),
         ("LATE.TAGS", 1, ["ID", "BODY"]),
     ]
-    due = running.find_work(project, running.STEPS[1:], [], []).due
+    due = [row for row in running.find_work(project, running.STEPS[1:], [], []).due if row["source"] == "late"]
     assert len(due) == 4
-    silver.run(project, spark, replay.plan(project, spark, due))
-    found = spark.sql(
-        "select source_table, table_version, operation, cast(after:ID as int), cast(after:BODY as string) from "
-        "silver.changes where source = 'late' order by change_seq"
-    ).collect()
-    assert [tuple(row) for row in found] == [
-        ("NOTES", 2, "INSERT", 1, "one"),
-        ("NOTES", 2, "UPDATE", 1, "two"),
-        ("TAGS", 1, "INSERT", 5, "five"),
+    account = yield due
+    assert here.changes("source_table", "table_version", "operation", "after") == [
+        ("NOTES", 2, "INSERT", {"ID": 1, "BODY": "one"}),
+        ("NOTES", 2, "UPDATE", {"ID": 1, "BODY": "two"}),
+        ("TAGS", 1, "INSERT", {"ID": 5, "BODY": "five"}),
     ]
-    [batch] = spark.sql("select * from silver.batches where source = 'late' order by batch_id desc limit 1").collect()
-    assert (batch.num_records, batch.num_settled, batch.num_changes, batch.num_control, batch.num_rejected) == (
-        0,
-        4,
-        3,
-        1,
-        0,
-    )
-    assert batch.bytes_settled == batch.bytes_decoded + batch.bytes_framing
-    resolved = spark.sql("select distinct resolved_by from silver.rejects where source = 'late'").collect()
-    assert [row[0] for row in resolved] == [batch.batch_id] and replay.unresolved(project, "late") == []
+    assert counts(account) == (0, 4, 3, 1, 0, 0)
+    columns = "batch_id", "num_records", "num_settled", "num_changes", "num_control", "num_rejected"
+    batch_id, *said = here.rows("silver.batches", *columns)[-1]
+    assert said == [0, 4, 3, 1, 0]
+    assert account.bytes_settled == account.bytes_decoded + account.bytes_framing
+    assert set(here.rows("silver.rejects", "resolved_by")) == {(batch_id,)}
+    assert replay.unresolved(here.project, "late") == []
+
+
+@story("said", {"transport": "lines", "path": "landing/said"}, NOTES)
+def messages_whose_changes_come_in_two(here):
+    """The same codec reads them."""
+    lines = [
+        ["insert", "TOY.NOTES", [1, "one"]],
+        ["before", 9, "TOY.NOTES", [1, "one"]],
+        ["ddl", "alter"],
+        ["upsert"],
+        ["after", 9, "TOY.NOTES", [1, "two"]],
+    ]
+    (here.landing / "1.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines[:4]))
+    assert counts((yield)) == (4, 0, 1, 1, 1, 1)
+    (here.landing / "2.jsonl").write_text(json.dumps(lines[4]) + "\n")
+    assert counts((yield)) == (1, 1, 1, 1, 0, 0)
+    one, two = {"ID": 1, "TEXT": "one"}, {"ID": 1, "TEXT": "two"}
+    assert sorted(here.changes("operation", "before", "after", "unit_id"), key=repr) == [
+        ("INSERT", None, one, "said/landing/said/1.jsonl/0/0"),
+        ("UPDATE", one, two, "said/landing/said/2.jsonl/0/0"),
+    ]
+
+
+NAMED = {"transport": "parquet", "path": "landing/named", "lookups": "lists/{name}.json"}
+
+
+@story("named", NAMED, ITEMS | {"table": "NAMED.ITEMS", "name": "named_items"})
+def what_messages_name_is_looked_up_once_and_what_was_not_there_is_read_once_it_is(here):
+    """Two column lists of one table, named in headers; one of them is not there when its message comes."""
+    lists = here.world.root / "lists"
+    lists.mkdir()
+
+    def write(number: int, *rows: tuple):
+        """In: (offset, name of a column list, row)."""
+        pq.write_table(
+            pa.table(
+                {
+                    "topic": ["items"] * len(rows),
+                    "partition": pa.array([0] * len(rows), pa.int32()),
+                    "offset": pa.array([offset for offset, _, _ in rows], pa.int64()),
+                    "timestamp": pa.array([0] * len(rows), pa.timestamp("us", tz="UTC")),
+                    "value": [json.dumps(["insert", "NAMED.ITEMS", row]).encode() for _, _, row in rows],
+                    "headers": pa.array([[{"key": "columns", "value": name.encode("latin-1")}] for _, name, _ in rows]),
+                }
+            ),
+            here.landing / f"{number}.parquet",
+        )
+
+    (lists / "one.json").write_text(json.dumps({"NAMED.ITEMS": [V1, ["ID"]]}))
+    write(1, (0, "one", [1, "a"]), (1, "../two", [2, "b", "1.50"]), (2, "one", [3, "c"]), (9, "\xff", [9, "z"]))
+    assert counts((yield)) == (4, 0, 2, 0, 2, 0)
+    # the name is no text: not read as if it had named nothing
+    assert len(here.rows("silver.rejects", "kind", where="kind = 'decoder_failed' and raw is not null")) == 1
+    kept = {name: value is None for name, value in here.rows("bronze.lookups", "name", "value")}
+    assert kept == {"one": False, "../two": True}
+    assert here.due() == []
+    (lists / "one.json").write_text("{}")  # the first answer stays, for later batches, too
+    write(2, (3, "one", [4, "d"]))
+    assert counts((yield)) == (1, 0, 1, 0, 0, 0)
+
+    with pytest.MonkeyPatch.context() as patch:  # a registry that does not answer stops no run that needs nothing new
+        patch.setattr(lookups, "fetch", lambda *of: (_ for _ in ()).throw(TryAgain("no answer", "wait")))
+        assert here.due() == []
+    (lists / "..%2Ftwo.json").write_text(json.dumps({"NAMED.ITEMS": [V2, ["ID"]]}))
+    assert counts((yield here.due()))[2] == 1
+    assert here.due() == []
+    found = [(after["ID"], version) for after, version in here.changes("after", "table_version")]
+    assert found == [(1, 1), (2, 2), (3, 1), (4, 1)]
+
+
+ROWS = {"transport": "rows", "path": "landing/rows/*.parquet"}
+
+
+@story("rows", ROWS, ITEMS | {"table": "ROWS.ITEMS", "name": "rows_items"})
+def rows_of_columnar_files_are_decoded_group_by_group_and_kept_as_they_came(here):
+    """A change, a repeat with other content in a later file, a row of an unknown table, an update in two rows."""
+    landing = here.landing
+
+    def write(name: str, number: int, *rows: tuple):
+        """In: (kind, table, its rows)."""
+        columns = {
+            "kind": [kind for kind, _, _ in rows],
+            "table": [table for _, table, _ in rows],
+            "rows": [json.dumps(values) for _, _, values in rows],
+        }
+        table = pa.table(columns).replace_schema_metadata({"number": f"{number}"})
+        pq.write_table(table, landing / f"{name}.parquet", row_group_size=3)
+        return (landing / f"{name}.parquet").read_bytes()
+
+    inserts = [("insert", "ROWS.ITEMS", [[n, f"n{n}", "1.00"]]) for n in range(4)]
+    data = write("1", 1, *inserts, ("insert", "ROWS.NONE", [[1]]))
+    assert counts((yield)) == (5, 0, 4, 0, 1, 0)
+    write("1_again", 1, ("insert", "ROWS.ITEMS", [[0, "other", "1.00"]]))
+    assert counts((yield)) == (1, 0, 0, 0, 1, 0)
+    write("bad", 1)
+    (landing / "bad.parquet").write_bytes(data[:-20])
+    os.utime(landing / "bad.parquet", (1, 1))
+    assert counts((yield)) == (0, 0, 0, 0, 0, 0)
+
+    first = "path = 'landing/rows/1.parquet'"
+    assert here.rows("bronze.blocks", "file_offset", "num_records", where=first) == [(0, 3), (3, 2)]
+    assert here.rows("bronze.delivered", "bytes", where=first) == [(data,)]
+    *found, (last, *_) = here.rows("silver.rejects", "kind", "unit_id", "unit_offset", "raw")
+    assert found == [
+        ("conflicting_duplicate", "rows/landing/rows/1_again.parquet@0", 0, None),
+        ("unknown_table", "rows/landing/rows/1.parquet@3", 1, b'["insert", "ROWS.NONE", [1]]'),
+    ]
+    assert last == "unreadable_file"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parquet_rows, "NUM_ROWS", 2)
+        shown = list(decode_command.decode_file(here.project, landing / "1.parquet", "rows"))
+    assert [(what, row.get("operation"), row["file_offset"]) for what, row in shown] == [
+        *(("change", "INSERT", n) for n in range(4)),
+        ("reject", None, 4),
+    ]
+    account = yield replay.chosen(here.project, "rows", "unknown_table", None, None)
+    assert counts(account) == (0, 1, 0, 0, 1, 0)
+
+
+LATE_PARTS = {"tables": {"*": "PARTS.NOTES"}, "part_wait_minutes": 1e-9}
+
+
+@story(
+    "late_parts",
+    {"transport": "lines", "path": "landing/late_parts"},
+    NOTES | {"table": "PARTS.NOTES", "name": "parts_notes"},
+    **LATE_PARTS,
+)
+def the_clock_rejects_a_part_and_its_late_other_brings_it_back(here):
+    def write(number: int, *records):
+        text = "".join(json.dumps(record) + "\n" for record in records)
+        (here.landing / f"{number}.jsonl").write_text(text)
+
+    write(1, ["before", 1, "PARTS.NOTES", [1, "one"]])
+    assert counts((yield)) == (1, 0, 0, 0, 0, 1)  # no part is overdue in its own batch
+    write(2, ["insert", "PARTS.NOTES", [2, "two"]])
+    assert counts((yield)) == (1, 1, 1, 0, 1, 0)
+    assert here.rows("silver.rejects", "kind", "found") == [("part_missing", "none of 1")]
+    assert here.waiting() == [] and here.due() == []
+    write(3, ["after", 1, "PARTS.NOTES", [1, "uno"]])
+    assert counts((yield)) == (1, 0, 0, 0, 0, 1)
+    due = here.due()
+    assert [row["unit_id"] for row in due] == ["late_parts/landing/late_parts/1.jsonl/0/0"]
+    assert counts((yield due))[2:] == (1, 1, 0, 0)
+    assert here.changes("operation", "before", "after", "header") == [
+        ("INSERT", None, {"ID": 2, "TEXT": "two"}, None),
+        ("UPDATE", {"ID": 1, "TEXT": "one"}, {"ID": 1, "TEXT": "uno"}, {"number": 1}),
+    ]
+    assert here.waiting() == [] and here.due() == []
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_the_story_of(ends, name):
+    if ends[name]:
+        raise ends[name]
 
 
 def test_a_file_waits_for_what_comes_with_it(tmp_path):
@@ -409,33 +647,6 @@ def test_files_behind_one_that_is_set_aside_are_set_aside_with_it(tmp_path):
     )
 
 
-def test_the_same_codec_reads_messages_whose_changes_come_in_two(spark, lakehouse, tmp_path):
-    landing = tmp_path / "landing" / "said"
-    landing.mkdir(parents=True)
-    project = projects.make(
-        tmp_path, {"said": {"codec": "toy", "from": {"transport": "lines", "path": "landing/said"}}}, [NOTES], lakehouse
-    )
-    lines = [
-        ["insert", "TOY.NOTES", [1, "one"]],
-        ["before", 9, "TOY.NOTES", [1, "one"]],
-        ["ddl", "alter"],
-        ["upsert"],
-        ["after", 9, "TOY.NOTES", [1, "two"]],
-    ]
-    (landing / "1.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines[:4]))
-    assert counts(run(project, spark)["said"]) == (4, 0, 1, 1, 1, 1)
-    (landing / "2.jsonl").write_text(json.dumps(lines[4]) + "\n")
-    assert counts(run(project, spark)["said"]) == (1, 1, 1, 1, 0, 0)
-    found = spark.sql(
-        "select operation, cast(before:TEXT as string), cast(after:TEXT as string), unit_id from "
-        "silver.changes where source = 'said' order by change_seq"
-    ).collect()
-    assert sorted(tuple(row) for row in found) == [
-        ("INSERT", None, "one", "said/landing/said/1.jsonl/0/0"),
-        ("UPDATE", "one", "two", "said/landing/said/2.jsonl/0/0"),
-    ]
-
-
 def test_a_file_of_an_order_that_ends_its_reader_is_set_aside_and_the_next_ones_wait(tmp_path, monkeypatch):
     (tmp_path / "landing" / "toy").mkdir(parents=True)
     project = projects.make(tmp_path, {"toy": {"codec": "toy", "from": "landing/toy"}}, [NOTES])
@@ -454,150 +665,3 @@ def test_a_file_of_an_order_that_ends_its_reader_is_set_aside_and_the_next_ones_
         ("2.toy", "unreadable_file"),
     ]
     assert found.held == {"landing/toy/3.toy": "file 2 of toy"}
-
-
-def test_what_messages_name_is_looked_up_once_and_what_was_not_there_is_read_once_it_is(
-    spark, lakehouse, tmp_path, monkeypatch
-):
-    """Two column lists of one table, named in headers; one of them is not there when its message comes."""
-    landing, lists = tmp_path / "landing" / "named", tmp_path / "lists"
-    landing.mkdir(parents=True)
-    lists.mkdir()
-    where = {"transport": "parquet", "path": "landing/named", "lookups": "lists/{name}.json"}
-    items = ITEMS | {"table": "NAMED.ITEMS", "name": "named_items"}
-    project = make(tmp_path, lakehouse, {"named": {"codec": "toy", "from": where}}, [items])
-
-    def write(number: int, *rows: tuple):
-        """In: (offset, name of a column list, row)."""
-        pq.write_table(
-            pa.table(
-                {
-                    "topic": ["items"] * len(rows),
-                    "partition": pa.array([0] * len(rows), pa.int32()),
-                    "offset": pa.array([offset for offset, _, _ in rows], pa.int64()),
-                    "timestamp": pa.array([0] * len(rows), pa.timestamp("us", tz="UTC")),
-                    "value": [json.dumps(["insert", "NAMED.ITEMS", row]).encode() for _, _, row in rows],
-                    "headers": pa.array([[{"key": "columns", "value": name.encode("latin-1")}] for _, name, _ in rows]),
-                }
-            ),
-            landing / f"{number}.parquet",
-        )
-
-    (lists / "one.json").write_text(json.dumps({"NAMED.ITEMS": [V1, ["ID"]]}))
-    write(1, (0, "one", [1, "a"]), (1, "../two", [2, "b", "1.50"]), (2, "one", [3, "c"]), (9, "\xff", [9, "z"]))
-    assert counts(run(project, spark)["named"]) == (4, 0, 2, 0, 2, 0)
-    broken = "kind = 'decoder_failed' and raw is not null"  # the name is no text: not read as if it had named nothing
-    assert spark.sql(f"select 1 from silver.rejects where source = 'named' and {broken}").count() == 1
-    kept = spark.sql("select name, origin, cast(value as string) as value from bronze.lookups where source = 'named'")
-    assert {row.name: row.value is None for row in kept.collect()} == {"one": False, "../two": True}
-    assert replay.due(project, ["named"]) == []
-    (lists / "one.json").write_text("{}")  # the first answer stays, for later batches, too
-    write(2, (3, "one", [4, "d"]))
-    assert counts(run(project, spark)["named"]) == (1, 0, 1, 0, 0, 0)
-
-    with monkeypatch.context() as patch:  # a registry that does not answer stops no run that needs nothing new of it
-        patch.setattr(lookups, "fetch", lambda *of: (_ for _ in ()).throw(TryAgain("no answer", "wait")))
-        assert replay.due(project, ["named"]) == []
-    (lists / "..%2Ftwo.json").write_text(json.dumps({"NAMED.ITEMS": [V2, ["ID"]]}))
-    batch_id = replay.plan(project, spark, replay.due(project, ["named"]))
-    assert counts(silver.run(project, spark, batch_id)["named"])[2] == 1
-    assert replay.due(project, ["named"]) == []
-    found = spark.sql(
-        "select cast(after:ID as int), table_version from silver.changes where source = 'named' order by change_seq"
-    )
-    assert [tuple(row) for row in found.collect()] == [(1, 1), (2, 2), (3, 1), (4, 1)]
-
-
-def test_rows_of_columnar_files_are_decoded_group_by_group_and_kept_as_they_came(
-    spark, lakehouse, tmp_path, monkeypatch
-):
-    """A change, a repeat with other content in a later file, a row of an unknown table, an update in two rows."""
-    landing = tmp_path / "landing" / "rows"
-    landing.mkdir(parents=True)
-    items = ITEMS | {"table": "ROWS.ITEMS", "name": "rows_items"}
-    source = {"codec": "toy", "from": {"transport": "rows", "path": "landing/rows/*.parquet"}}
-    project = make(tmp_path, lakehouse, {"rows": source}, [items])
-
-    def write(name: str, number: int, *rows: tuple):
-        """In: (kind, table, its rows)."""
-        columns = {
-            "kind": [kind for kind, _, _ in rows],
-            "table": [table for _, table, _ in rows],
-            "rows": [json.dumps(values) for _, _, values in rows],
-        }
-        table = pa.table(columns).replace_schema_metadata({"number": f"{number}"})
-        pq.write_table(table, landing / f"{name}.parquet", row_group_size=3)
-        return (landing / f"{name}.parquet").read_bytes()
-
-    inserts = [("insert", "ROWS.ITEMS", [[n, f"n{n}", "1.00"]]) for n in range(4)]
-    data = write("1", 1, *inserts, ("insert", "ROWS.NONE", [[1]]))
-    assert counts(run(project, spark)["rows"]) == (5, 0, 4, 0, 1, 0)
-    write("1_again", 1, ("insert", "ROWS.ITEMS", [[0, "other", "1.00"]]))
-    assert counts(run(project, spark)["rows"]) == (1, 0, 0, 0, 1, 0)
-    write("bad", 1)
-    (landing / "bad.parquet").write_bytes(data[:-20])
-    os.utime(landing / "bad.parquet", (1, 1))
-    assert counts(run(project, spark)["rows"]) == (0, 0, 0, 0, 0, 0)
-
-    units = spark.sql(
-        "select file_offset, num_records from bronze.blocks where source = 'rows' and path like '%/1.%' order by 1"
-    )
-    assert [tuple(row) for row in units.collect()] == [(0, 3), (3, 2)]
-    [kept] = spark.sql("select bytes from bronze.delivered where source = 'rows' and path like '%/1.parquet'").collect()
-    assert bytes(kept.bytes) == data
-    rejects = spark.sql(
-        "select kind, unit_id, unit_offset, cast(raw as string) from silver.rejects where source = 'rows' order by 1"
-    ).collect()
-    assert [tuple(row) for row in rejects[:-1]] == [
-        ("conflicting_duplicate", "rows/landing/rows/1_again.parquet@0", 0, None),
-        ("unknown_table", "rows/landing/rows/1.parquet@3", 1, '["insert", "ROWS.NONE", [1]]'),
-    ]
-    assert rejects[-1].kind == "unreadable_file"
-    monkeypatch.setattr(parquet_rows, "NUM_ROWS", 2)
-    found = list(decode_command.decode_file(project, landing / "1.parquet", "rows"))
-    assert [(what, row.get("operation"), row["file_offset"]) for what, row in found] == [
-        *(("change", "INSERT", n) for n in range(4)),
-        ("reject", None, 4),
-    ]
-    chosen = replay.chosen(project, "rows", "unknown_table", None, None)
-    assert counts(silver.run(project, spark, replay.plan(project, spark, chosen))["rows"]) == (0, 1, 0, 0, 1, 0)
-
-
-def test_the_clock_rejects_a_part_and_its_late_other_brings_it_back(spark, lakehouse, tmp_path):
-    landing = tmp_path / "landing" / "late_parts"
-    landing.mkdir(parents=True)
-    source = {
-        "codec": "toy",
-        "from": {"transport": "lines", "path": "landing/late_parts"},
-        "tables": {"*": "PARTS.NOTES"},
-        "part_wait_minutes": 1e-9,
-    }
-    project = make(
-        tmp_path, lakehouse, {"late_parts": source}, [NOTES | {"table": "PARTS.NOTES", "name": "parts_notes"}]
-    )
-
-    def write(number: int, *records):
-        text = "".join(json.dumps(record) + "\n" for record in records)
-        (landing / f"{number}.jsonl").write_text(text)
-
-    write(1, ["before", 1, "PARTS.NOTES", [1, "one"]])
-    assert counts(run(project, spark)["late_parts"]) == (1, 0, 0, 0, 0, 1)  # no part is overdue in its own batch
-    write(2, ["insert", "PARTS.NOTES", [2, "two"]])
-    assert counts(run(project, spark)["late_parts"]) == (1, 1, 1, 0, 1, 0)
-    [reject] = spark.sql("select kind, found from silver.rejects where source = 'late_parts'").collect()
-    assert tuple(reject) == ("part_missing", "none of 1")
-    assert parts.waiting(project) == [] and replay.due(project, ["late_parts"]) == []
-    write(3, ["after", 1, "PARTS.NOTES", [1, "uno"]])
-    assert counts(run(project, spark)["late_parts"]) == (1, 0, 0, 0, 0, 1)
-    due = replay.due(project, ["late_parts"])
-    assert [row["unit_id"] for row in due] == ["late_parts/landing/late_parts/1.jsonl/0/0"]
-    assert counts(silver.run(project, spark, replay.plan(project, spark, due))["late_parts"])[2:] == (1, 1, 0, 0)
-    found = spark.sql(
-        "select operation, cast(before:TEXT as string), cast(after:TEXT as string), to_json(header) "
-        "from silver.changes where source = 'late_parts' order by change_seq"
-    )
-    assert [tuple(row) for row in found.collect()] == [
-        ("INSERT", None, "two", None),
-        ("UPDATE", "one", "uno", '{"number":1}'),
-    ]
-    assert parts.waiting(project) == [] and replay.due(project, ["late_parts"]) == []

@@ -19,6 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 os.environ["NUMBA_BOUNDSCHECK"] = "1"  # before Numba is there
 os.environ["NUMBA_CACHE_DIR"] = str(ROOT / "build" / "numba_boundscheck")
+os.environ["NUMBA_OPT"] = "1"  # compiles in four fifths of the time, and runs as fast
 
 import numba  # noqa: E402
 import numpy as np  # noqa: E402
