@@ -11,6 +11,7 @@ import pytest
 from inlet import bronze, change, lake, silver
 from inlet.bronze import blocks as blocks_of_files
 from inlet.codecs import CODECS
+from inlet.codecs.codec import IMAGE
 from inlet.codecs.columns import digits, first_of, hexadecimal, initial, instant, joined, only_of, same, total, word
 from inlet.lake import table_state
 from inlet.silver import blocks, change_files, small_batches
@@ -154,3 +155,17 @@ def test_a_task_that_is_tried_again_gives_each_change_once(tmp_path, monkeypatch
     )
     assert len(rows) == 8 == lake.num_rows(project.lakehouse_path(), "silver.changes")
     assert len(list((tmp_path / "lakehouse" / "silver" / "changes").glob("part-*.snappy.parquet"))) >= 2
+
+
+def test_a_header_is_left_out_of_messages_of_a_source_that_wants_none(tmp_path):
+    shop = {"codec": "qlik_json", "from": "landing/*.parquet", "tables": {"items": "DEPOT.ITEMS"}}
+    project = projects.make(tmp_path, {"with": shop, "without": shop | {"header": False}})
+    header = {"value": b"\0", "metadata": b"\1\0\0"}
+    changes = pa.RecordBatch.from_pydict(
+        {
+            "source": pa.array(["with", "without", "with"]).dictionary_encode(),
+            "header": pa.array([header, header, None], IMAGE),
+        }
+    )
+    [(num, given)] = change_files.of_messages(project, lambda batches: iter([changes]))([])
+    assert change_files.rows(num, given).column("header").to_pylist() == [header, None, None]

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 
@@ -164,3 +165,34 @@ def test_a_rest_that_could_not_be_framed_is_not_resolved_by_one_of_its_records(p
     of_one_record, is_single = resent.of_one_record(project, rows)
     assert [row["unit_id"] for row in of_one_record] == [whole]
     assert is_single == f" and unit_id not in ('{rest}')"
+
+
+def asked_by(project, source: str, unit_id: str, change: dict) -> list[str]:
+    """What batch 4 asks Spark when it has brought a change, while a reject of batch 3 is open."""
+    lakes.write(
+        project, "silver.rejects", rejected(source, "bad_digit", batch_id=3, unit_id=unit_id, change_seq=seq(9))
+    )
+    lakes.write(project, "bronze.blocks", {"unit_id": unit_id, "source": source, "batch_id": 3, "context": "{}"})
+    at = {"change_seq": seq(9), "unit_id": "another@0", "unit_offset": 0, "batch_id": 4, "source": source}
+    lakes.write(project, "silver.changes", at | change)
+    asked = list[str]()
+    project.sources[source] = project.sources["depot"]
+    batch = SimpleNamespace(project=project, batch_id=4, sources=[source], spark=SimpleNamespace(sql=asked.append))
+    resent.resolve(batch)
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("change", "is_asked"),
+    [
+        ({}, True),
+        ({"batch_id": 2}, False),  # it was there before
+        ({"change_seq": seq(8)}, False),
+        ({"source": "depot"}, False),
+        ({"unit_id": None}, False),  # the record of the reject itself
+    ],
+)
+def test_spark_is_asked_of_a_reject_where_a_change_of_another_record_came_to_its_place(project, change, is_asked):
+    source, unit_id = "it's \\${a}", "it's \\${a}/o'brien\\${b}.ext@0"
+    change = {name: value or unit_id for name, value in change.items()}
+    assert [text.split()[:2] for text in asked_by(project, source, unit_id, change)] == [["merge", "into"]] * is_asked

@@ -5,7 +5,7 @@ import datetime as dt
 
 import pytest
 
-from inlet import silver
+from inlet import lake, silver
 from inlet.silver import messages, small_batches
 from inlet.silver.batch import Account, Batch
 from tests import projects
@@ -48,11 +48,12 @@ BATCHES = [  # what is among the messages; these; how often changes are written;
 
 def decode(project, spark, monkeypatch, batch_id: int, num_few: int, num_sample: int) -> tuple[Account, int]:
     """Decode a batch by Spark. Out: its account, and how often changes of it were written."""
-    tables, append = [], Batch.append
+    tables, append, add_files = [], Batch.append, lake.add_files
     with monkeypatch.context() as patched:
         patched.setattr(small_batches, "write", lambda *given: set())
         patched.setattr(messages, "NUM_FEW", num_few)
         patched.setattr(messages, "NUM_SAMPLE", num_sample)
+        patched.setattr(lake, "add_files", lambda *given: tables.append(given[1]) or add_files(*given))
         patched.setattr(Batch, "append", lambda *given: tables.append(given[-1]) or append(*given))
         return silver.run(project, spark, batch_id)[NAME], tables.count("silver.changes")
 
