@@ -5,6 +5,7 @@ What single messages mean is in tests/cases/qlik_json; here is what no single me
 
 import datetime
 import decimal
+import functools
 import itertools
 import json
 import os
@@ -14,6 +15,7 @@ from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import DataFrame
 
 from inlet import change, errors
 from inlet.bronze import Plan
@@ -550,7 +552,8 @@ def frame(spark, messages: list[dict]):
         "binary, value binary, headers array<struct<key: string, value: binary>>"
     )
     names = [part.split()[0].strip("`") for part in ddl.split(", ")[:-1]] + ["headers"]
-    return spark.createDataFrame([tuple(one[name] for name in names[:9]) for one in messages], ddl)
+    rows = spark.createDataFrame([tuple(one[name] for name in names[:9]) for one in messages], ddl)
+    return rows.coalesce(1) if len(messages) < 50 else rows  # of the cost of a task most is that of a worker
 
 
 def project_of(source, tables) -> SimpleNamespace:
@@ -558,37 +561,48 @@ def project_of(source, tables) -> SimpleNamespace:
     return SimpleNamespace(sources={source.name: source}, tables_of=lambda source: tables)
 
 
-def assert_paths_agree(spark, messages, source, tables) -> tuple[int, int]:
-    """fast answers a part of exact's changes, with equal rows; mapInArrow equals exact. Out: answered, changes."""
-    loads = loads_of(messages, source, tables)
-    exact = {one["unit_id"]: json_messages.read_message(one, source, tables, loads) for one in messages}
-    rows = frame(spark, messages)
-    found = json_fast.find_loads(rows, [source], tables, json_messages.refresh_row)
-    assert full_load.assign_loads([], found, source.options_as(json_messages.OPTIONS).load_gap_minutes) == loads
-    brought = {source.name: {name: text for one in messages for name, text in one.get("lookups", {}).items()}}
-    walk = json_fast.changes([source], tables, loads, brought)
-    fast = [row.asDict() for row in silver_messages.walked(json_messages, rows, walk).collect()]
-    assert len({row["unit_id"] for row in fast}) == len(fast)
-    for row in fast:
-        assert exact[row["unit_id"]]["result"] == "change", row
-        assert typed(comparable(row)) == typed(comparable(exact[row["unit_id"]]))
-    slow = (
-        rows.mapInArrow(silver_messages.exact(project_of(source, tables), json_messages, loads, brought), decoded.DDL)
-        .where("result in ('change', 'reject')")
-        .collect()
-    )
-    assert {row["unit_id"]: row["result"] for row in slow} == {
-        unit: row["result"] for unit, row in exact.items() if row["result"] != "control"
-    }
-    for row in slow:
+def assert_paths_agree(spark, *groups: tuple) -> list[tuple[set[str], int]]:
+    """fast answers a part of exact's changes, with equal rows; mapInArrow equals exact. In: messages, their source and
+    its tables, of all groups in one job of Spark. Out: of each group the units that are answered, and its changes."""
+    exact, fast, slow, without_loads = [], [], [], []
+    for n, (messages, source, tables) in enumerate(groups):
+        loads, rows = loads_of(messages, source, tables), frame(spark, messages)
+        exact.append({one["unit_id"]: json_messages.read_message(one, source, tables, loads) for one in messages})
+        with pytest.MonkeyPatch.context() as patched:
+            if not loads:  # the rows that spans are made of: there must be none
+                patched.setattr(json_fast, "load_spans", lambda rows, sources: rows)
+            found = json_fast.find_loads(rows, [source], tables, json_messages.refresh_row)
+        if loads:
+            gap = source.options_as(json_messages.OPTIONS).load_gap_minutes
+            assert full_load.assign_loads([], found, gap) == loads, source
+        else:
+            without_loads.append(found)
+        brought = {source.name: {name: text for one in messages for name, text in one.get("lookups", {}).items()}}
+        by_exact = silver_messages.exact(project_of(source, tables), json_messages, loads, brought)
+        walk = json_fast.changes([source], tables, loads, brought)
+        fast.append(silver_messages.walked(json_messages, rows, walk).selectExpr(f"{n} as n", "*"))
+        slow.append(rows.mapInArrow(by_exact, decoded.DDL).selectExpr(f"{n} as n", "*"))
+    if without_loads:
+        assert functools.reduce(DataFrame.unionAll, without_loads).collect() == []
+    answered, decoded_again = [set() for _ in groups], [{} for _ in groups]
+    for row in functools.reduce(DataFrame.unionAll, fast).collect():
+        n, row = row.n, row.asDict()
+        expected = exact[n][row["unit_id"]]
+        assert row["unit_id"] not in answered[n]
+        assert expected["result"] == "change", row
+        assert typed(comparable(row)) == typed(comparable(expected))
+        answered[n].add(row["unit_id"])
+    read = functools.reduce(DataFrame.unionAll, slow).where("result in ('change', 'reject')")
+    for row in read.collect():
+        expected = exact[row.n][row["unit_id"]]
+        decoded_again[row.n][row["unit_id"]] = row["result"]
         if row["result"] == "change":
-            assert typed(comparable(row.asDict())) == typed(comparable(exact[row["unit_id"]]))
+            assert typed(comparable(row.asDict())) == typed(comparable(expected))
         elif row["result"] == "reject":
-            assert (
-                row["kind"] == exact[row["unit_id"]]["reject"].kind
-                and bytes(row["raw"]) == exact[row["unit_id"]]["reject"].raw
-            )
-    return len(fast), sum(row["result"] == "change" for row in exact.values())
+            assert (row["kind"], bytes(row["raw"])) == (expected["reject"].kind, expected["reject"].raw)
+    for given, expected in zip(decoded_again, exact, strict=True):
+        assert given == {unit: row["result"] for unit, row in expected.items() if row["result"] != "control"}
+    return [(units, sum(row["result"] == "change" for row in rows.values())) for units, rows in zip(answered, exact)]
 
 
 def batch_of(messages: list[dict]) -> pa.RecordBatch:
@@ -754,15 +768,15 @@ def test_spark_finds_every_column_of_an_image_by_its_name(spark):
 
 
 def test_both_paths_say_the_same_of_every_case(spark):
-    """All cases of one set of contracts and options in one run; the plain ones are all answered by the fast path."""
-    groups = {}
+    """Cases of one set of contracts and options share a group; the plain ones are all answered by the fast path."""
+    cases, groups, plain = {}, [], []
     for path in PATHS:
         case = test_cases.load(path)
         brought = [written.get("lookups") for written in case["messages"] if "lookups" in written]
-        groups.setdefault(repr((case["tables"], case["source"], brought)), []).append((path.stem, case))
-    for cases in groups.values():
-        messages, names = [], []
-        for hour, (name, case) in enumerate(cases):
+        cases.setdefault(repr((case["tables"], case["source"], brought)), []).append((path.stem, case))
+    for of_group in cases.values():
+        messages, are_plain = [], set()
+        for hour, (name, case) in enumerate(of_group):
             for written in case["messages"]:
                 one = test_cases._message(written)
                 one |= {
@@ -771,23 +785,18 @@ def test_both_paths_say_the_same_of_every_case(spark):
                     "timestamp": one["timestamp"] and one["timestamp"] + datetime.timedelta(hours=9 * hour),
                 }
                 messages.append(one)
-                names.append(name)
-        source, tables = cases[0][1]["source"], cases[0][1]["tables"]
-        assert_paths_agree(spark, messages, source, tables)
-        loads = loads_of(messages, source, tables)
-        read = json_fast.changes([source], tables, loads)([batch_of(messages)])
-        answered = {unit for rows in read for unit in rows.column("unit_id").to_pylist()}
-        plain = {one["unit_id"] for one, name in zip(messages, names) if name.startswith("ok_plain")}
-        assert plain <= answered, sorted(plain - answered)
+                are_plain |= {one["unit_id"]} if name.startswith("ok_plain") else set()
+        groups.append((messages, of_group[0][1]["source"], of_group[0][1]["tables"]))
+        plain.append(are_plain)
+    for (answered, _), are_plain in zip(assert_paths_agree(spark, *groups), plain, strict=True):
+        assert are_plain <= answered, sorted(are_plain - answered)
 
 
-def test_both_paths_say_the_same_of_random_streams(spark):
-    answered, changes = assert_paths_agree(spark, random_messages(400, 1), SOURCE, TABLES)
-    assert changes == 400 and answered > 300
-
-
-def test_both_paths_say_the_same_of_broken_messages(spark):
-    assert_paths_agree(spark, broken(random_messages(300, 3), 2), SOURCE, TABLES)
+def test_both_paths_say_the_same_of_random_streams_whole_and_damaged(spark):
+    random_ones = random_messages(400, 1)
+    damaged = broken(random_messages(300, 3), 2)
+    [(answered, changes), _] = assert_paths_agree(spark, (random_ones, SOURCE, TABLES), (damaged, SOURCE, TABLES))
+    assert changes == 400 and len(answered) > 300
 
 
 def test_a_batch_that_is_too_large_for_one_column_is_walked_in_pieces(monkeypatch):
