@@ -87,7 +87,7 @@ def in_process(command: str, folder: Path) -> subprocess.CompletedProcess:
 
 @contextlib.contextmanager
 def in_few_processes() -> Iterator:
-    """Gives a function as `in_shell`, which runs commands of `inlet` for the project of the one before in its process."""
+    """Gives a function as `in_shell`. A command for the project of the one before runs in the process of that one."""
     pool, of_pool = None, None
 
     def execute(command: str, folder: Path) -> subprocess.CompletedProcess:
