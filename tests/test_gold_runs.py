@@ -5,12 +5,14 @@ changes.
 import random
 import re
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import deltalake
 import pytest
 
 from inlet import gold, lake
+from inlet.checks import results
 from inlet.commands.run import build_gold
 from inlet.errors import InletError
 from inlet.gold import build, dbt, generate, small_batches
@@ -369,8 +371,13 @@ def test_changes_are_read_once_the_ledger_has_their_batch_and_nothing_new_is_not
     assert build_gold(here, spark, ["kept"]) == []  # there is nothing else to do
 
     spark.sql(f"insert into silver.batches (batch_id, source, tables) values ({first + 1}, 'far', array('SHOP.KEPT'))")
+    ahead = int((datetime.now(UTC) + timedelta(hours=2)).timestamp() * 1e6)  # the clock of a machine that checked gold
+    result = {"run_id": ahead, "step": "gold", "table": "gold.kept__current", "batch_ids": [first]}
+    lake.add_rows(here.lakehouse_path(), results.TABLE, [result], results.RESULTS, "inlet-checks-gold", ahead)
+    monkeypatch.setattr(small_batches, "is_small", lambda lakehouse, table: False)
     assert len(build_gold(here, spark, ["kept"])) > 0
     assert_history(spark, "kept", {"far": [whole, half]})
+    assert spark.sql("select unix_micros(max(applied_at)) from gold.applied").first()[0] > ahead
     state = [r.asDict() for r in spark.sql("select * from gold.applied").collect()]
     ledger = [r.asDict() for r in spark.sql("select source, batch_id, tables from silver.batches").collect()]
     assert gold.lagging(ledger, state, [t for t in here.tables.values() if t.name == "kept"]) == {}

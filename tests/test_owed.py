@@ -4,11 +4,16 @@ import random
 import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
 
 from inlet import checks, lake
+from inlet.checks import results
 from inlet.config import Project
+from inlet.gold.small_batches import SmallBatches
+from inlet.silver import decode
 from inlet.table import by_name
 from tests import lakes, projects
 
@@ -29,12 +34,12 @@ def owed(project: Project, step: str) -> dict[str | None, list[int]]:
 def last_checked(project: Project, step: str) -> dict[tuple, int]:
     """(name of contract or None, batch) -> run_id of the last passed check that saw its rows."""
     columns = ["run_id", "step", "table", "severity", "success", "batch_ids"]
-    results = lake.peek(project.lakehouse_path(), "checks.results", columns, f"where step = '{step}'")
-    failed = {row["run_id"] for row in results if row["severity"] == "error" and not row["success"]}
+    rows = lake.peek(project.lakehouse_path(), "checks.results", columns, f"where step = '{step}'")
+    failed = {row["run_id"] for row in rows if row["severity"] == "error" and not row["success"]}
     begun = since(project) if step == "gold" else {}
     checked: dict[tuple, int] = {}
     all_rows: dict[str | None, int] = {}  # name -> last run that checked every row of it, as after a rebuild
-    for row in sorted(results, key=lambda row: row["run_id"]):
+    for row in sorted(rows, key=lambda row: row["run_id"]):
         name = row["table"].split(".")[1].rsplit("__", 1)[0] if step == "gold" else None
         if row["run_id"] in failed or row["run_id"] < begun.get(name or "", 0):
             continue
@@ -121,3 +126,36 @@ def test_what_is_owed_is_what_no_passed_check_has_seen(tmp_path, seed):
         lakes.write(project, "checks.results", *(a_result(rng, step, batches) for _ in range(rng.randint(1, 2))))
     for step in ("bronze", "silver", "gold"):
         assert checks.unchecked(project, step) == owed(project, step), step
+
+
+def test_what_is_written_after_a_check_is_owed_whatever_the_clocks_say(tmp_path):
+    """The machine that checked is two hours ahead of the one that writes, and then the other way round."""
+    sources = {name: projects.DEPOT | {"from": f"landing/{name}"} for name in ("depot", "other")}
+    project = projects.make(tmp_path, sources, [projects.ITEMS])
+    shutil.copytree(ROOT / "expectations", tmp_path / "expectations")
+    lakehouse, ahead = project.lakehouse_path(), datetime.now(UTC) + timedelta(hours=2)
+
+    def check(step: str, run_id: int) -> None:
+        result = {"step": step, "table": "gold.items__current", "severity": "error", "success": True, "batch_ids": [1]}
+        rows = [result | {"run_id": run_id}]
+        lake.add_rows(lakehouse, results.TABLE, rows, results.RESULTS, f"inlet-checks-{step}", run_id)
+
+    lakes.write(project, "silver.batches", lakes.batch(1, "depot", lakes.seq(1)) | {"finished_at": ahead})
+    check("silver", as_run_id(ahead) + 5)
+    assert checks.unchecked(project, "silver") == {}
+    account = SimpleNamespace(tables=["DEPOT.ITEMS"])
+    decode._close(SimpleNamespace(project=project, batch_id=1, accounts={"other": account}))
+    assert checks.unchecked(project, "silver") == {None: [1]}
+    check("silver", results.next_run_id(project, "silver"))
+    assert checks.unchecked(project, "silver") == {}
+
+    lakes.write(project, "gold.applied")  # made again, after a check of what it was before
+    check("gold", as_run_id(ahead) + 5)
+    for source in sources:
+        gold = SmallBatches(None, lakehouse, checks.next_moment(project, "gold"))
+        places = {"source": [source], "_through_batch_id": [1], "_through_change_seq": [lakes.seq(1)]}
+        gold.staged["items"] = pa.table(places)
+        gold.commit("items", {name: name for name in places})
+        assert checks.unchecked(project, "gold") == {"items": [1]}
+        check("gold", results.next_run_id(project, "gold"))
+        assert checks.unchecked(project, "gold") == {}

@@ -1,7 +1,7 @@
 """What came of checks: rows of checks.results, their pages, and the error that stops a run."""
 
 import time
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from inlet import lake
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TABLE = "checks.results"
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# step -> the table and column that say when it wrote a batch; of bronze any check counts
+WRITTEN_AT = {"silver": ("silver.batches", "finished_at"), "gold": ("gold.applied", "applied_at")}
 RESULTS = (
     Column("run_id", "bigint", "one call of the check: microseconds since 1970, so it only grows"),
     Column("step", "string", "bronze, silver or gold"),
@@ -105,9 +108,20 @@ def _rows_sql(kwargs: dict, examples: list, where: str) -> str:
 
 
 def next_run_id(project: Project, step: str) -> int:
-    """A run_id after all of the step, whatever the clock says: an append under an earlier one is taken for a repeat."""
-    last = lake.transaction_version(project.lakehouse_path(), TABLE, f"inlet-checks-{step}")
-    return max(time.time_ns() // 1000, last + 1)
+    """Microseconds after all checks of a step and all that it has written, whatever the clocks of the machines say: an
+    append under an earlier run_id is taken for a repeat, and whether a check has seen what is written is told by them.
+    """
+    lakehouse = project.lakehouse_path()
+    last = [lake.transaction_version(lakehouse, TABLE, f"inlet-checks-{step}")]
+    if step in WRITTEN_AT:
+        table, column = WRITTEN_AT[step]
+        last += [row["at"] or 0 for row in lake.peek(lakehouse, table, [f"cast(max({column}) as bigint) as at"])]
+    return max(time.time_ns() // 1000, *(moment + 1 for moment in last))
+
+
+def next_moment(project: Project, step: str) -> datetime:
+    """When a step writes, for what tells whether a check has seen it. As `next_run_id`."""
+    return EPOCH + timedelta(microseconds=next_run_id(project, step))
 
 
 def keep(
