@@ -5,6 +5,7 @@ changes.
 import random
 import re
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,6 +13,7 @@ import deltalake
 import pytest
 
 from inlet import gold, lake
+from inlet.checks import results
 from inlet.commands.run import build_gold
 from inlet.errors import InletError
 from inlet.gold import build, dbt, generate, small_batches
@@ -288,6 +290,10 @@ def built(spark, here) -> SimpleNamespace:
     lake.add_rows(here.lakehouse_path(), "silver.batches", [ledger])
     bring(("small", 1), ("vectors", 2), ("left", 1), *((name, 1) for name in BEGUN), also=("kept",))
     bring(("small", 2), ("vectors", 3))
+    found.ahead = datetime.now(UTC) + timedelta(hours=2)  # by the clock of another machine, which checked gold
+    run_id = int(found.ahead.timestamp() * 1e6)
+    result = {"run_id": run_id, "step": "gold", "table": "gold.small__current", "batch_ids": [HALF]}
+    lake.add_rows(here.lakehouse_path(), results.TABLE, [result], results.RESULTS, "inlet-checks-gold", run_id)
     bring(("small", 3))
     return found
 
@@ -366,6 +372,11 @@ def test_changes_are_read_once_the_ledger_has_their_batch_and_nothing_new_is_not
     assert [tuple(r) for r in spark.sql("select * from gold.applied order by all").collect()] == [
         tuple(r) for r in before
     ]
+
+
+def test_gold_is_applied_after_the_last_check_of_it_whatever_clocks_say(here, built):
+    [row] = lake.peek(here.lakehouse_path(), "gold.applied", ["max(applied_at) as last"])
+    assert row["last"] > built.ahead
 
 
 def test_a_table_without_changes_is_equal(spark, here, built):

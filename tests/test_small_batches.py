@@ -37,7 +37,7 @@ def table_of(columns: dict, *rows: dict) -> pa.Table:
 def writer(project, rows: pa.Table) -> SmallBatches:
     """One whose query gives these rows."""
     spark = SimpleNamespace(sql=lambda query: SimpleNamespace(toArrow=lambda: rows))
-    return SmallBatches(spark, project.lakehouse_path())
+    return SmallBatches(spark, project.lakehouse_path(), lakes.BEGAN)
 
 
 def make(project, name: str, rows: pa.Table) -> None:
@@ -118,7 +118,7 @@ def test_the_rows_that_a_batch_touches_are_read(project, columns):
     spark = SimpleNamespace(
         createDataFrame=lambda rows: SimpleNamespace(createOrReplaceTempView=lambda view: views.update({view: rows}))
     )
-    batch = SmallBatches(spark, project.lakehouse_path())
+    batch = SmallBatches(spark, project.lakehouse_path(), lakes.BEGAN)
     sources = [{"source": "it's", "applied_batch_id": 7}, {"source": "other", "applied_batch_id": -1}]
     view = batch.touched_rows("items", "source", columns, sources)
     assert sorted(views[view]["value"].to_pylist()) == [0, 1]

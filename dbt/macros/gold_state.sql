@@ -2,7 +2,7 @@
    source): last batch that has the table}, applied: {(table, source): {batch_id, change_seq}}, staged: {table: is there
    a batch to commit}, kept: the format of tables that do not outlive a batch, small: {table that is
    written without Spark: what its state is (inlet.gold.small_batches)}, existing: {table: its tables in gold, where
-   these are all}}. A run of dbt has one `graph`, so the state is kept there, under the run's id; `reload_state` asks
+   these are all}, least_at: a moment after all checks of gold, where their clock was ahead}}. A run of dbt has one `graph`, so the state is kept there, under the run's id; `reload_state` asks
    again for one table. #}
 {% macro gold_state() -%}
   {%- set state = graph.get('inlet_state', {}) -%}
@@ -21,10 +21,15 @@ from {{ source('gold_state', 'applied') }} group by source, table_name
         {%- set rows = from_inlet['ledger' if row.is_ledger else 'applied'] -%}
         {%- do rows.append([row.name, row.source, row.batch_id | int, row.change_seq]) -%}
       {%- endfor -%}
+      {%- if query_rows("show tables in checks like 'results'") -%}
+        {%- set last = "select string(timestamp_micros(max(run_id) + 1)) as at from checks.results where step = 'gold'"
+                       ~ " having timestamp_micros(max(run_id)) >= current_timestamp()" -%}
+        {%- for row in query_rows(last) %}{% do from_inlet.update({'least_at': row.at}) %}{% endfor -%}
+      {%- endif -%}
     {%- endif -%}
     {%- set state = {'invocation_id': invocation_id, 'whole': {}, 'applied': {}, 'staged': {},
                   'kept': from_inlet.get('kept', 'delta'), 'small': from_inlet.get('small', {}),
-                  'existing': from_inlet.get('existing', {})} -%}
+                  'existing': from_inlet.get('existing', {}), 'least_at': from_inlet.get('least_at')} -%}
     {%- for name, new in state.small.items() if not new.is_staged -%}
       {%- do state.staged.update({name: false}) -%}
     {%- endfor -%}

@@ -2,6 +2,6 @@
 
 from inlet.checks.checks import check
 from inlet.checks.owed import unchecked
-from inlet.checks.results import RESULTS, CheckResult
+from inlet.checks.results import RESULTS, CheckResult, next_moment
 
-__all__ = ["RESULTS", "CheckResult", "check", "unchecked"]
+__all__ = ["RESULTS", "CheckResult", "check", "next_moment", "unchecked"]

@@ -1,7 +1,7 @@
 """What came of checks: rows of checks.results, their pages, and the error that stops a run."""
 
 import time
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from inlet import lake
@@ -17,6 +17,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TABLE = "checks.results"
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# step -> the table and column that say when it wrote a batch, but for bronze, of which any check of a batch counts
+WRITTEN_AT = {
+    "bronze": ("bronze.files", "batch_id"),
+    "silver": ("silver.batches", "finished_at"),
+    "gold": ("gold.applied", "applied_at"),
+}
 RESULTS = (
     Column("run_id", "bigint", "one call of the check: microseconds since 1970, so it only grows"),
     Column("step", "string", "bronze, silver or gold"),
@@ -105,22 +112,43 @@ def _rows_sql(kwargs: dict, examples: list, where: str) -> str:
 
 
 def next_run_id(project: Project, step: str) -> int:
-    """A run_id after all of the step, whatever the clock says: an append under an earlier one is taken for a repeat."""
-    last = lake.transaction_version(project.lakehouse_path(), TABLE, f"inlet-checks-{step}")
-    return max(time.time_ns() // 1000, last + 1)
+    """Microseconds after all checks of a step and all that it has written, whatever the clocks of the machines say: an
+    append under an earlier run_id is taken for a repeat, and whether a check has seen what is written is told by them.
+    """
+    checked = lake.transaction_version(project.lakehouse_path(), TABLE, f"inlet-checks-{step}")
+    return max(time.time_ns() // 1000, checked + 1, last_written(project, step) + 1)
+
+
+def last_written(project: Project, step: str) -> int:
+    """When a step last wrote a batch, as a run_id; of bronze the last batch."""
+    table, column = WRITTEN_AT[step]
+    rows = lake.peek(project.lakehouse_path(), table, [f"cast(max({column}) as bigint) as at"])
+    return max((row["at"] or 0 for row in rows), default=0)
+
+
+def next_moment(project: Project, step: str) -> datetime:
+    """When a step writes, for what tells whether a check has seen it. As `next_run_id`."""
+    return EPOCH + timedelta(microseconds=next_run_id(project, step))
 
 
 def keep(
-    project: Project, spark: "SparkSession", step: str, run_id: int, results: list[CheckResult], pages: dict
+    project: Project,
+    spark: "SparkSession",
+    step: str,
+    run_id: int,
+    results: list[CheckResult],
+    pages: dict,
+    notes: dict[str, int],
 ) -> str:
-    """Append the results, write the pages and the index. Out: path of the index."""
+    """Append the results, write the pages and the index. In: further app transactions of the commit. Out: path of the
+    index."""
     lakehouse, app_id = project.lakehouse_path(), f"inlet-checks-{step}"
     if not lake.transaction_version(
         lakehouse, TABLE, app_id
     ):  # by Spark, so that the catalog has it; asking it is slow
         spark.sql(lake.create_sql(TABLE, RESULTS))
     if results:
-        lake.add_rows(lakehouse, TABLE, [r._asdict() for r in results], RESULTS, app_id, run_id)
+        lake.add_rows(lakehouse, TABLE, [r._asdict() for r in results], RESULTS, app_id, run_id, notes)
     return page.write(
         project.lakehouse_path("checks", "docs"),
         {table: ([r for r in results if r.table == table], has_page) for table, has_page in pages.items()},

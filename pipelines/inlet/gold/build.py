@@ -9,10 +9,11 @@ import json
 import re
 import shutil
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inlet import lake
+from inlet import checks, lake
 from inlet.config import Project
 from inlet.errors import ConfigError, InletError
 from inlet.gold import dbt, evolve, generate, progress, small_batches
@@ -96,7 +97,9 @@ def run(
         if full_refresh or t.name in lags or not existing.issuperset(f"{t.name}__{s}" for s in steps(t))
     ]
     new_tables = {t.name for t in changed if is_light and _is_new(lakehouse, t, existing, applied)}
+    least_at = checks.next_moment(project, "gold")
     state: dict[str, Any] = {
+        "least_at": least_at.isoformat() if least_at > datetime.now(UTC) else None,
         "ledger": greatest,
         "applied": [list(row.values()) for row in applied if row["table_name"] in names],
         "few": SMALL if is_few and not is_small else {},
@@ -112,7 +115,11 @@ def run(
             or f"{name}__forgetting" not in existing
             and existing.issuperset(tables)
         }
-    with small_query_settings(spark, is_small), dbt.small_batches(spark, lakehouse), dbt.run_context(spark, state):
+    with (
+        small_query_settings(spark, is_small),
+        dbt.small_batches(spark, lakehouse, least_at),
+        dbt.run_context(spark, state),
+    ):
         is_truncating = full_refresh or any(
             name.endswith("__forgetting") for name in existing
         )  # deletes from gold.applied, which others append to

@@ -5,6 +5,7 @@ import json
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from inlet.config import Project
@@ -29,13 +30,14 @@ class Built:
 
 
 @contextmanager
-def small_batches(spark: "SparkSession", lakehouse: str):
-    """Let the materializations write small batches without Spark: `adapter.small_batches` in dbt."""
+def small_batches(spark: "SparkSession", lakehouse: str, least_at: datetime):
+    """Let the materializations write small batches without Spark: `adapter.small_batches` in dbt. In: as
+    `SmallBatches`."""
     from dbt.adapters.spark import SparkAdapter
 
     name, available = "small_batches", SparkAdapter._available_
     SparkAdapter._available_ = available | {name}
-    writer = SmallBatches(spark, lakehouse)
+    writer = SmallBatches(spark, lakehouse, least_at)
     setattr(SparkAdapter, name, writer)
     try:
         yield

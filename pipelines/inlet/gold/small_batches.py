@@ -102,10 +102,11 @@ def is_whole(lakehouse: str, table: "Table", step: str) -> bool:
 
 
 class SmallBatches:
-    """What a run writes without Spark. The staged rows of a table are kept between its models."""
+    """What a run writes without Spark. The staged rows of a table are kept between its models. In: a moment after all
+    checks of gold."""
 
-    def __init__(self, spark: "SparkSession", lakehouse: str):
-        self.spark, self.lakehouse = spark, lakehouse
+    def __init__(self, spark: "SparkSession", lakehouse: str, least_at: datetime):
+        self.spark, self.lakehouse, self.least_at = spark, lakehouse, least_at
         self.staged: dict[str, pa.Table] = {}
         self.views: set[str] = set()
         self.new: dict[str, pa.Table] = {}
@@ -223,7 +224,7 @@ class SmallBatches:
         """Note in gold.applied how far the table comes. In: what columns of ours are called in the staged rows."""
         rows = self.staged.pop(name)
         through = rows.filter(pc.is_valid(rows[our["_through_batch_id"]]))
-        of_all = [pa.array([value] * len(through)) for value in (name, datetime.now(UTC))]
+        of_all = [pa.array([value] * len(through)) for value in (name, max(self.least_at, datetime.now(UTC)))]
         names = ("source", "_through_batch_id", "_through_change_seq")
         columns = [of_all[0], *(through[our[n]] for n in names), of_all[1]]
         lake.add_arrow(self.lakehouse, "gold.applied", pa.Table.from_arrays(columns, APPLIED))

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from inlet import bronze, lake
+from inlet import bronze, checks, lake
 from inlet.bronze.guard import said_by_worker
 from inlet.bronze.history import REREAD, Reading
 from inlet.config import Project
@@ -258,7 +258,7 @@ def _table_versions(batch: Batch) -> None:
 
 
 def _close(batch: Batch) -> None:
-    of_batch = {"batch_id": batch.batch_id, "finished_at": datetime.now(UTC)}
+    of_batch = {"batch_id": batch.batch_id, "finished_at": checks.next_moment(batch.project, "silver")}
     rows = [
         vars(account) | of_batch | {"source": source, "codec": batch.project.sources[source].codec}
         for source, account in sorted(batch.accounts.items())
