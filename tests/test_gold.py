@@ -34,7 +34,7 @@ FLAVOURS = {
     "full_images": dict(of_20=range(2, 5), table="items", places=[0, 2], partial=0.0, loads=0, states=0.0),
     "updates_only": dict(of_20=range(5, 7), table="items", places=[0, 3], wipes=0.0, key_changes=0.0, loads=0),
     "in_order": dict(of_20=range(7, 9), table="typed", places=[0, 1], loads=0),
-    "exact_keys": dict(of_20=range(9, 10), table="exact", places=[0, 3], loads=0),
+    "exact_keys": dict(of_20=range(9, 10), table="exact", places=[0, 1], loads=0),
     "mixed": dict(of_20=range(10, 20), table="items", places=[0, 4, 5]),
 }
 ORDERS = {
@@ -46,10 +46,7 @@ LATE, LATE_OF_MIXED = {"items": [0, 4, 5], "typed": [0, 3], "exact": [0, 5]}, 0.
 NUM_STREAMS = int(os.environ.get("INLET_STREAMS", 300 if ALL_ROUNDS else 20))  # each comes in every order
 EXAMPLE_BATCHES = [0, 4, 5, 6]
 LIVE = [("items", 4), ("typed", 1)]  # the live view is read before these batches, of streams of every kind
-LARGE = [
-    1,
-    4,
-]  # batches that are built as large ones are; the others are folded without Spark, but for a key with a float
+LARGE = [1, 4]  # batches that are built as large ones are; others are folded without Spark, but for a key with a float
 READ = [2]  # batches of which the touched rows of current are read, and the others left where they are
 if not ALL_ROUNDS:  # what takes the time is each batch of each table: one table, three batches that all share
     KEYS = {"items": TEXT}
