@@ -42,6 +42,15 @@ def place_in_file(source: str, unit_id: str) -> tuple[str, int] | None:
     return (match[1], int(match[2])) if match else None
 
 
+def place_of(source: str, unit_id: str) -> str:
+    """What PLACE gives.
+
+    >>> place_of("s", "s/in/ra000007@4096~2"), place_of("s", "s/items/0/7")
+    ('in/ra000007', 'items/0')
+    """
+    return re.sub(f"[@/]{OFFSET}", "", unit_id[len(source) + 1 :])
+
+
 def order(unit_id: str) -> tuple[str, int, str]:
     """What sorts units as ORDER does.
 

@@ -16,7 +16,7 @@ from inlet.config import Project
 from inlet.errors import AccountingError
 from inlet.sql import literal, plain_among, plain_literal
 from inlet.table import by_name, fingerprint
-from inlet.unit import ORDER, PLACE
+from inlet.unit import ORDER, PLACE, place_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -61,6 +61,13 @@ class Account:
         self.first_change_seq = min(row["low"], self.first_change_seq or row["low"])
         self.last_change_seq = max(row["high"], self.last_change_seq or row["high"])
         return table
+
+    def count_repeats(self, changes: Iterable[dict]) -> None:
+        """Count changes that silver has already. In: change rows with source, unit_id, unit_length."""
+        for row in changes:
+            self.num_repeats += 1
+            self.bytes_repeated += row["unit_length"]
+            self.repeats[place_of(row["source"], row["unit_id"])] += 1
 
     def balance(self, source: str, batch_id: int) -> None:
         """Raises: AccountingError when a record or a byte is unaccounted for."""

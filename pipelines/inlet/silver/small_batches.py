@@ -9,6 +9,7 @@ here, for that way sets aside what a decoder fails on, and says so. Nothing is w
 import json
 import logging
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from inlet import lake
 from inlet.bronze import guard, kept_message, load_times, lookups
@@ -18,13 +19,15 @@ from inlet.codecs.codec import IMAGES, decode_block, offers
 from inlet.lake import snapshots
 from inlet.silver import blocks, decoded, file_loads, full_loads, messages, parts, small_parts, verdicts
 from inlet.silver.batch import Batch, overlaps
+from inlet.silver.small_transactions import MAX_NAMES
 from inlet.source import Source
 from inlet.sql import plain_among, plain_literal
-from inlet.table import Table
-from inlet.unit import PLANNED
+from inlet.table import Table, by_name
+from inlet.unit import PLANNED, order
 
 log = logging.getLogger(__name__)
 NUM_RECORDS, NUM_BYTES = 20_000, 16 << 20  # at most
+CONTENT = "source_schema", "source_table", "operation", "before", "after"  # of a change
 MESSAGE = 10  # a message, decoded by itself, costs as much as so many records of a block
 
 
@@ -43,14 +46,16 @@ def write(batch: Batch, files: Sequence[Reading]) -> set[str]:
     except guard.Died as death:  # the way through Spark decodes each unit in a process of its own
         log.info("batch %d goes through Spark: %s", batch.batch_id, death)
         return set()
-    new = {name: rows for name, rows in given.items() if rows is not None and _is_new(batch, name, rows)}
-    settled = {name: rows for name in new if (rows := _settled(batch, name, new[name])) is not None}
+    told_apart = {name: _without_repeats(batch, name, rows) for name, rows in given.items() if rows is not None}
+    new = {name: found for name, found in told_apart.items() if found is not None}
+    settled = {name: rows for name in new if (rows := _settled(batch, name, new[name].rows)) is not None}
     landed, units = ([unit for unit in some if unit["source"] in settled] for some in (landed, units))
     messages_, heads = ([unit for unit in units if ("topic" in unit) == is_message] for is_message in (True, False))
     batch.count_landed([*messages_, *landed])
     verdicts.account(batch, landed, heads, [row for row in files if row["source"] in settled])
-    decoded.add(batch, [row for name in settled for row in new[name]])
+    decoded.add(batch, [row for name in settled for row in new[name].rows])
     for name, rows in settled.items():
+        batch.account(name).count_repeats(new[name].repeats)
         small_parts.write(batch, rows)
         parts.settle_known(batch, CODECS[batch.project.sources[name].codec], [name])
     _write_ends_of_loads(batch, messages_, loads)
@@ -223,15 +228,47 @@ def _settled(batch: Batch, name: str, rows: list[dict]) -> list[dict] | None:
     return small_parts.settled(batch, codec, fresh, changes) if fresh else []
 
 
-def _is_new(batch: Batch, name: str, rows: list[dict]) -> bool:
-    """True if no change can be in silver already, or twice here, and none is a row of a full load."""
+class Apart(NamedTuple):
+    """What a source has brought, without the changes that silver has; and these."""
+
+    rows: list[dict]
+    repeats: list[dict]
+
+
+def _without_repeats(batch: Batch, name: str, rows: list[dict]) -> Apart | None:
+    """What is new of a source. In: rows of decoded.COLUMNS. Out: None where Spark has to judge: a change is a row of a
+    full load, another one has its place, or very many may have come before."""
     changes = [row for row in rows if row["result"] == "change"]
+    if any(row["operation"] == "REFRESH" for row in changes):
+        return None
     places = {row["change_seq"] for row in changes}
-    if len(places) < len(changes) or any(row["operation"] == "REFRESH" for row in changes):
-        return False
-    if not places or not overlaps(batch, {name: (min(places), max(places))}):
-        return True
-    return not small_parts.changes_at(batch, [(name, place) for place in places])
+    tables = {was: table.table for was, table in by_name(batch.project.tables.values()).items()}
+    said = dict[str, tuple]()  # by the change that came first at a place
+    if places and overlaps(batch, {name: (min(places), max(places))}):
+        if len(places) > MAX_NAMES:
+            return None
+        of_source = f"source = {plain_literal(name)} and batch_id <> {batch.batch_id}"
+        where = f"where {of_source} and {plain_among('change_seq', places)}"
+        known = lake.peek(batch.project.lakehouse_path(), "silver.changes", ["change_seq", *CONTENT], where)
+        said = {row["change_seq"]: _content(row, tables) for row in known}
+    repeats = []
+    for row in sorted(changes, key=lambda row: (*order(row["unit_id"]), row["unit_offset"])):
+        if row["change_seq"] not in said:
+            said[row["change_seq"]] = _content(row, tables)
+        elif said[row["change_seq"]] == _content(row, tables):
+            repeats.append(row)
+        else:
+            return None
+    known_rows = set(map(id, repeats))
+    return Apart([row for row in rows if id(row) not in known_rows], repeats)
+
+
+def _content(change: dict, tables: dict[str, str]) -> tuple:
+    """What a change says, as of batch.content. In: the tables' names of now by those that they went by."""
+    table = f"{change['source_schema']}.{change['source_table']}"
+    operation = "UPDATE" if change["operation"] == "UPSERT" else change["operation"]
+    images = [image and (image["value"], image["metadata"]) for image in (change["before"], change["after"])]
+    return tables.get(table, table), operation, *images
 
 
 def _write_ends_of_loads(batch: Batch, units: list[dict], loads: list[dict]) -> None:
