@@ -2,8 +2,8 @@
    source): last batch that has the table}, applied: {(table, source): {batch_id, change_seq}}, staged: {table: is there
    a batch to commit}, kept: the format of tables that do not outlive a batch, small: {table that is
    written without Spark: what its state is (inlet.gold.small_batches)}, existing: {table: its tables in gold, where
-   these are all}, least_at: a moment after all checks of gold, where their clock was ahead}}. A run of dbt has one `graph`, so the state is kept there, under the run's id; `reload_state` asks
-   again for one table. #}
+   these are all}, least_at: a moment after all checks of gold, where their clock was ahead}}. A run of dbt has one
+   `graph`, so the state is kept there, under the run's id; `reload_state` asks again for one table. #}
 {% macro gold_state() -%}
   {%- set state = graph.get('inlet_state', {}) -%}
   {%- if state.get('invocation_id') != invocation_id -%}
