@@ -9,10 +9,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import write_deltalake
 
+from inlet import lake
+from inlet.checks import owed, results
 from inlet.config import Project
 from tests import lakes
 
 NUM_COMMITS = 20
+NUM_RESULTS = {"bronze": 7, "silver": 16, "gold": 5}  # of a batch, as Inlet's own suites give
+CHECKED = {"bronze": "bronze.files", "silver": "silver.changes", "gold": "gold.items__current"}
+CHECKS_BEGAN = int((lakes.BEGAN + timedelta(days=2)).timestamp() * 1e6)
 
 
 def write(project: Project, source: str, num_files: int, num_batches: int) -> None:
@@ -21,6 +26,7 @@ def write(project: Project, source: str, num_files: int, num_batches: int) -> No
         "bronze.files": _files(source, num_files, num_batches),
         "silver.batches": _ledger(source, num_batches),
         "checks.results": _results(num_batches),
+        "silver.waiting": _settled_parts(source, num_files, num_batches),
     }
     for name, rows in tables.items():
         for start in range(0, rows.num_rows, -(-rows.num_rows // NUM_COMMITS)):
@@ -30,8 +36,14 @@ def write(project: Project, source: str, num_files: int, num_batches: int) -> No
     applied = {"table_name": "items", "source": source, "through_batch_id": num_batches, "applied_at": at}
     lakes.write(project, "gold.applied", applied)
     lakes.write(project, "gold.published", lakes.point(1, at) | {"batches": {source: num_batches}})
-    for table in ("bronze.replays", "silver.rejects", "silver.waiting", "silver.control_events"):
+    for table in ("bronze.replays", "silver.rejects", "silver.control_events"):
         lakes.write(project, table)
+    for step, table in CHECKED.items():  # the last check, which left nothing to be checked
+        run_id = CHECKS_BEGAN + num_batches + 1
+        row = {"run_id": run_id, "step": step, "table": table, "severity": "error", "success": True}
+        rows, notes = [row | {"batch_ids": [num_batches]}], owed.notes_of_passed(project, step, run_id, set(), [])
+        app_id = f"inlet-checks-{step}"
+        lake.add_rows(project.lakehouse_path(), results.TABLE, rows, results.RESULTS, app_id, run_id, notes)
 
 
 def path(number: int) -> str:
@@ -88,23 +100,37 @@ def _ledger(source: str, num: int) -> pa.Table:
     return _table("silver.batches", num, zeros | columns)
 
 
+def _settled_parts(source: str, num: int, num_batches: int) -> pa.Table:
+    """A part a file, which waited for one batch. Its rows come in the order of batches."""
+    number = _numbers(num)
+    key = pc.cast(number, pa.string())
+    columns = {
+        "source": source,
+        "part_key": key,
+        "unit_id": pc.binary_join_element_wise(source, key, "/"),
+        "unit_offset": 0,
+        "unit_length": 50,
+    }
+    batches = pc.add(pc.divide(number, -(-num // num_batches)), 1)
+    began = _table("silver.waiting", num, columns | {"is_settled": False, "batch_id": batches})
+    batches = pc.min_element_wise(pc.add(batches, 1), num_batches)
+    ended = _table("silver.waiting", num, columns | {"is_settled": True, "batch_id": batches})
+    return pa.concat_tables([began, ended]).sort_by("batch_id")
+
+
 def _results(num_batches: int) -> pa.Table:
-    """One result of each step and batch, all passed."""
-    run_id = int((lakes.BEGAN + timedelta(days=2)).timestamp() * 1e6)
-    batches = pc.add(_numbers(num_batches), 1)
-    lists = pa.ListArray.from_arrays(pa.array(range(num_batches + 1), pa.int32()), batches)
-    return pa.concat_tables(
-        _table(
-            "checks.results",
-            num_batches,
-            {
-                "run_id": pc.add(batches, run_id),
-                "step": step,
-                "table": table,
-                "severity": "error",
-                "success": True,
-                "batch_ids": lists,
-            },
-        )
-        for step, table in (("bronze", "bronze.files"), ("silver", "silver.changes"), ("gold", "gold.items__current"))
-    )
+    """The results of each step and batch, all passed."""
+    tables = []
+    for step, num in NUM_RESULTS.items():
+        rows = num * num_batches
+        batches = pc.add(pc.divide(_numbers(rows), num), 1)
+        columns = {
+            "run_id": pc.add(batches, CHECKS_BEGAN),
+            "step": step,
+            "table": CHECKED[step],
+            "severity": "error",
+            "success": True,
+            "batch_ids": pa.ListArray.from_arrays(pa.array(range(rows + 1), pa.int32()), batches),
+        }
+        tables.append(_table("checks.results", rows, columns))
+    return pa.concat_tables(tables).sort_by("run_id")

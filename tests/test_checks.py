@@ -182,7 +182,7 @@ def test_a_good_batch_passes_and_leaves_results_once_and_pages(project, spark, s
     results = checks.check(project, spark, "silver", [BATCH])
     assert all(r.success for r in results) and len(results) == len(suite.load(project, "silver"))
     run = results[0].run_id
-    kept_results.keep(project, spark, "silver", run, results, {})  # again: an append of a run happens once
+    kept_results.keep(project, spark, "silver", run, results, {}, {})  # again: an append of a run happens once
     assert spark.table("checks.results").where(f"run_id = {run}").count() == len(results)
     assert kept(spark, f"run_id = {run} and `table` = 'silver.rejects'") == [
         ("silver.rejects", "expect_column_values_to_be_in_set", "error", True, 0),

@@ -16,6 +16,7 @@ from inlet.bronze import history, kafka
 from inlet.commands import run as running
 from inlet.gold import progress
 from inlet.lake import snapshots
+from inlet.silver import parts
 from inlet.unit import FRAMED_AGAIN, PLANNED, REREAD, SET_ASIDE
 from tests import aged, lakes, projects
 from tests.test_redelivered_file import CARGO, TRAIL, message, put, trail_of_three
@@ -180,13 +181,17 @@ def aged_project(root: Path, num_files: int, num_batches: int):
 
 
 def test_looking_for_work_gives_python_as_many_rows_of_an_old_lakehouse_as_of_a_new_one(tmp_path, monkeypatch):
-    """What is counted are rows that leave the engine: what they cost in it, the bench says."""
+    """What is counted are rows that leave the engine: what they cost in it, the bench says. Results of checks up
+    to the last one that left nothing owed are not read at all: their files are gone.
+    """
     given: list[int] = []
     rows_of = snapshots.rows_of
     monkeypatch.setattr(snapshots, "rows_of", lambda table: given.append(table.num_rows) or rows_of(table))
     counted, found = [], []
     for num_files, num_batches in ((100, 10), (100_000, 10_000)):
         project = aged_project(tmp_path / str(num_files), num_files, num_batches)
+        for file in Path(project.lakehouse_path("checks", "results")).glob("*.parquet"):
+            file.unlink()
         given.clear()
         work = running.find_work(project, running.steps_to_run(None, "gold"), [], [])
         counted.append(sum(given))
@@ -194,3 +199,38 @@ def test_looking_for_work_gives_python_as_many_rows_of_an_old_lakehouse_as_of_a_
         assert not work.is_unchecked and gold.lagging(*progress.state(project), project.tables.values()) == {}
     assert found == [([aged.path(n)], b + 1, [], []) for n, b in ((100, 10), (100_000, 10_000))]
     assert counted[0] == counted[1] < 30
+
+
+@pytest.mark.parametrize("seed", range(NUM_LAKEHOUSES))
+def test_parts_that_wait_are_those_whose_last_row_is_not_settled(tmp_path, seed):
+    """Of batches in the ledger. Parts wait, are settled, in the same batch or later, and wait again."""
+    rng, project = random.Random(seed), projects.make(tmp_path)
+    rows = [
+        {
+            "source": rng.choice("st"),
+            "part_key": rng.choice("kl"),
+            "unit_id": rng.choice("uv"),
+            "unit_offset": rng.randint(0, 1),
+            "unit_length": 3,
+            "is_settled": rng.random() < 0.5,
+            "batch_id": rng.randint(1, 4),
+        }
+        for _ in range(rng.randint(1, 40))
+    ]
+    lakes.write(project, "silver.waiting", *rows)
+    done = {(source, batch) for source in "st" for batch in range(1, 5) if rng.random() < 0.7}
+    lakes.write(project, "silver.batches", *({"source": source, "batch_id": batch} for source, batch in done))
+    last, settled = dict[tuple, dict](), dict[tuple, int]()
+    for row in sorted(rows, key=lambda row: (row["batch_id"], row["is_settled"])):
+        place = tuple(row[name] for name in parts.PLACE)
+        if (row["source"], row["batch_id"]) in done:
+            last[place] = row
+        if row["is_settled"]:
+            settled[place] = row["batch_id"]
+    waits = {place: row["batch_id"] for place, row in last.items() if not row["is_settled"]}
+    found = parts.waiting(project)
+    assert {tuple(row[name] for name in parts.PLACE): row["batch_id"] for row in found} == waits
+    assert len(found) == len(waits)
+    come = {(place[0], place[4]): max(waits[w] for w in waits if w[::4] == place[::4]) for place in waits}
+    again = {place[:3] for place, batch in settled.items() if come.get(place[::4], -1) >= batch}
+    assert parts.returning(project) == again

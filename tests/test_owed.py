@@ -2,6 +2,7 @@
 
 import random
 import shutil
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,6 +12,7 @@ import pytest
 
 from inlet import checks, lake
 from inlet.checks import results
+from inlet.checks.owed import notes_of_passed
 from inlet.config import Project
 from inlet.gold.small_batches import SmallBatches
 from inlet.silver import decode
@@ -95,37 +97,63 @@ def as_run_id(at: datetime | None) -> int:
     return int(at.timestamp() * 1e6) if at else 0
 
 
-def a_result(rng: random.Random, step: str, batches: range) -> dict:
+def a_result(rng: random.Random, step: str, batches: range, began: datetime) -> dict:
     table = {"gold": rng.choice(["gold.items__current", "gold.parts__past"])}.get(step, f"{step}.any")
     seen = None if rng.random() < 0.1 else sorted(rng.sample(batches, rng.randint(0, len(batches))))
     is_good, severity = rng.random() < 0.8, rng.choice(["error", "warn"])
-    run_id = as_run_id(lakes.BEGAN + timedelta(hours=rng.randint(0, 12)))
+    run_id = as_run_id(began + timedelta(hours=rng.randint(0, 12)))
     result = {"run_id": run_id, "step": step, "table": table, "severity": severity, "success": is_good}
     return result | {"batch_ids": seen}
 
 
+def write_some(project: Project, rng: random.Random, batches: range, began: datetime) -> None:
+    sources = list(project.sources)
+    for n, batch in enumerate(batches, 1):
+        lakes.write(project, "bronze.files", *({"source": "depot", "path": p, "batch_id": batch} for p in ("a", "b")))
+        for source in rng.sample(sources, rng.randint(0, 2)):
+            names = rng.sample(["DEPOT.ITEMS", "DEPOT.PARTS", "DEPOT.UNKNOWN"], rng.randint(0, 3))
+            line = lakes.batch(batch, source, lakes.seq(1)) | {"tables": names}
+            lakes.write(project, "silver.batches", line | {"finished_at": began + timedelta(hours=n)})
+    for n in range(rng.randint(0, 8)):
+        at = began + timedelta(hours=n, minutes=30)
+        place = {"table_name": rng.choice(["items", "parts"]), "source": rng.choice(sources)}
+        through = batches.start - 1 + rng.randint(0, n + 2)
+        lakes.write(project, "gold.applied", place | {"through_batch_id": through, "applied_at": at})
+    for _ in range(rng.randint(0, 10)):
+        step = rng.choice(["bronze", "silver", "gold"])
+        seen = range(1, batches.stop)
+        lakes.write(project, "checks.results", *(a_result(rng, step, seen, began) for _ in range(rng.randint(1, 2))))
+
+
 @pytest.mark.parametrize("seed", range(NUM_LAKEHOUSES))
 def test_what_is_owed_is_what_no_passed_check_has_seen(tmp_path, seed):
+    """At first, and after a check of all or some of what was owed, which is noted where it leaves nothing."""
     rng = random.Random(seed)
     sources = {name: projects.DEPOT | {"from": f"landing/{name}"} for name in ("depot", "other")}
     project = projects.make(tmp_path, sources, [projects.ITEMS, projects.ITEMS | PARTS])
     shutil.copytree(ROOT / "expectations", tmp_path / "expectations")
     batches = range(1, rng.randint(2, 8))
-    for batch in batches:
-        lakes.write(project, "bronze.files", *({"source": "depot", "path": p, "batch_id": batch} for p in ("a", "b")))
-        for source in rng.sample(list(sources), rng.randint(0, 2)):
-            names = rng.sample(["DEPOT.ITEMS", "DEPOT.PARTS", "DEPOT.UNKNOWN"], rng.randint(0, 3))
-            line = lakes.batch(batch, source, lakes.seq(1)) | {"tables": names}
-            lakes.write(project, "silver.batches", line | {"finished_at": lakes.BEGAN + timedelta(hours=batch)})
-    for n in range(rng.randint(0, 8)):
-        at = lakes.BEGAN + timedelta(hours=n, minutes=30)
-        place = {"table_name": rng.choice(["items", "parts"]), "source": rng.choice(list(sources))}
-        lakes.write(project, "gold.applied", place | {"through_batch_id": rng.randint(0, n + 2), "applied_at": at})
-    for _ in range(rng.randint(0, 10)):
-        step = rng.choice(["bronze", "silver", "gold"])
-        lakes.write(project, "checks.results", *(a_result(rng, step, batches) for _ in range(rng.randint(1, 2))))
+    write_some(project, rng, batches, lakes.BEGAN)
+    for step in ("bronze", "silver", "gold"):
+        found = checks.unchecked(project, step)
+        assert found == owed(project, step), step
+        seen = sorted({batch for of_name in found.values() for batch in of_name})
+        passes(project, step, found.keys(), seen if rng.random() < 0.8 else seen[:-1])
+        assert checks.unchecked(project, step) == owed(project, step), step
+    write_some(project, rng, range(batches.stop, batches.stop + rng.randint(0, 4)), datetime.now(UTC))
     for step in ("bronze", "silver", "gold"):
         assert checks.unchecked(project, step) == owed(project, step), step
+
+
+def passes(project: Project, step: str, names: Iterable[str | None], batches: list[int]) -> None:
+    """A check of batches passes."""
+    run_id = results.next_run_id(project, step)
+    row = {"run_id": run_id, "step": step, "severity": "error", "success": True, "batch_ids": batches}
+    rows = [row | {"table": f"gold.{name}__current" if name else f"{step}.any"} for name in names]
+    if rows:
+        notes = notes_of_passed(project, step, run_id, set(names), batches)
+        lakehouse, app_id = project.lakehouse_path(), f"inlet-checks-{step}"
+        lake.add_rows(lakehouse, results.TABLE, rows, results.RESULTS, app_id, run_id, notes)
 
 
 def test_what_is_written_after_a_check_is_owed_whatever_the_clocks_say(tmp_path):

@@ -13,14 +13,15 @@ from tests import aged, projects
 from tests.bench.figure import Figure, best
 
 ROOT = Path(__file__).resolve().parents[2]
-LOOK = """
-import json, resource, sys, time
+LOOK = r"""
+import json, re, sys, time
 from pathlib import Path
 from inlet import config
 from inlet.commands import run as running
 project, before = config.load(Path(sys.argv[1])), time.perf_counter()
 work = running.find_work(project, running.STEPS, [], [])
-seconds, memory = time.perf_counter() - before, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+seconds = time.perf_counter() - before
+memory = int(re.search(r"VmHWM:\s*(\d+)", Path("/proc/self/status").read_text())[1])  # ru_maxrss begins at the parent's
 print(json.dumps([seconds, memory / 2**20, len(work.plan.files), len(work.unlanded)]))
 """
 

@@ -23,6 +23,7 @@ from inlet import lake
 from inlet.checks import page, validation
 from inlet.checks.counting import NUM_ROWS, count
 from inlet.checks.local_rows import held
+from inlet.checks.owed import notes_of_passed
 from inlet.checks.results import CheckResult, as_fields, fields_of, keep, next_run_id, raise_on_errors
 from inlet.checks.rows import TableSuite, of_tables
 from inlet.checks.suite import Expected, build, expand, load
@@ -84,8 +85,11 @@ def _check(
         fields_of_table, pages[suite.table] = _judged(spark, suite, counts.get(suite.table, {NUM_ROWS: 0}))
         now = datetime.now(UTC)
         results += [CheckResult(run_id, step, batch_ids, checked_at=now, **fields) for fields in fields_of_table]
-    index = keep(project, spark, step, run_id, results, pages)
     failed = [r for r in results if not r.success]
+    has_passed = not any(r.severity == "error" for r in failed)
+    names = {e.contract.name if e.contract else None for e in expected}
+    notes = notes_of_passed(project, step, run_id, names, batch_ids) if has_passed else {}
+    index = keep(project, spark, step, run_id, results, pages, notes)
     log.info(
         "checks %s: %d expectations, %d failed, %d warned, %.1f s",
         step,

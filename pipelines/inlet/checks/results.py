@@ -18,8 +18,12 @@ if TYPE_CHECKING:
 
 TABLE = "checks.results"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# step -> the table and column that say when it wrote a batch; of bronze any check counts
-WRITTEN_AT = {"silver": ("silver.batches", "finished_at"), "gold": ("gold.applied", "applied_at")}
+# step -> the table and column that say when it wrote a batch, but for bronze, of which any check of a batch counts
+WRITTEN_AT = {
+    "bronze": ("bronze.files", "batch_id"),
+    "silver": ("silver.batches", "finished_at"),
+    "gold": ("gold.applied", "applied_at"),
+}
 RESULTS = (
     Column("run_id", "bigint", "one call of the check: microseconds since 1970, so it only grows"),
     Column("step", "string", "bronze, silver or gold"),
@@ -111,12 +115,15 @@ def next_run_id(project: Project, step: str) -> int:
     """Microseconds after all checks of a step and all that it has written, whatever the clocks of the machines say: an
     append under an earlier run_id is taken for a repeat, and whether a check has seen what is written is told by them.
     """
-    lakehouse = project.lakehouse_path()
-    last = [lake.transaction_version(lakehouse, TABLE, f"inlet-checks-{step}")]
-    if step in WRITTEN_AT:
-        table, column = WRITTEN_AT[step]
-        last += [row["at"] or 0 for row in lake.peek(lakehouse, table, [f"cast(max({column}) as bigint) as at"])]
-    return max(time.time_ns() // 1000, *(moment + 1 for moment in last))
+    checked = lake.transaction_version(project.lakehouse_path(), TABLE, f"inlet-checks-{step}")
+    return max(time.time_ns() // 1000, checked + 1, last_written(project, step) + 1)
+
+
+def last_written(project: Project, step: str) -> int:
+    """When a step last wrote a batch, as a run_id; of bronze the last batch."""
+    table, column = WRITTEN_AT[step]
+    rows = lake.peek(project.lakehouse_path(), table, [f"cast(max({column}) as bigint) as at"])
+    return max((row["at"] or 0 for row in rows), default=0)
 
 
 def next_moment(project: Project, step: str) -> datetime:
@@ -125,16 +132,23 @@ def next_moment(project: Project, step: str) -> datetime:
 
 
 def keep(
-    project: Project, spark: "SparkSession", step: str, run_id: int, results: list[CheckResult], pages: dict
+    project: Project,
+    spark: "SparkSession",
+    step: str,
+    run_id: int,
+    results: list[CheckResult],
+    pages: dict,
+    notes: dict[str, int],
 ) -> str:
-    """Append the results, write the pages and the index. Out: path of the index."""
+    """Append the results, write the pages and the index. In: further app transactions of the commit. Out: path of the
+    index."""
     lakehouse, app_id = project.lakehouse_path(), f"inlet-checks-{step}"
     if not lake.transaction_version(
         lakehouse, TABLE, app_id
     ):  # by Spark, so that the catalog has it; asking it is slow
         spark.sql(lake.create_sql(TABLE, RESULTS))
     if results:
-        lake.add_rows(lakehouse, TABLE, [r._asdict() for r in results], RESULTS, app_id, run_id)
+        lake.add_rows(lakehouse, TABLE, [r._asdict() for r in results], RESULTS, app_id, run_id, notes)
     return page.write(
         project.lakehouse_path("checks", "docs"),
         {table: ([r for r in results if r.table == table], has_page) for table, has_page in pages.items()},

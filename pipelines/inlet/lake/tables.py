@@ -79,11 +79,20 @@ def give_vectors(spark: "SparkSession", lakehouse: str, name: str) -> None:
             spark.sql(f"alter table {name} set tblproperties ({VECTORS} = true)")
 
 
-def add_rows(lakehouse: str, name: str, rows: list[dict], columns=None, app_id: str = "", version: int = 0) -> None:
+def add_rows(
+    lakehouse: str,
+    name: str,
+    rows: list[dict],
+    columns=None,
+    app_id: str = "",
+    version: int = 0,
+    notes: dict[str, int] | None = None,
+) -> None:
     """Append a few rows to a table of state without Spark, in one commit: 5 ms, where Spark takes half a second. Under
     an app_id once, as `append`. The table is created where it does not exist. A column that a row lacks is null.
 
-    In: the columns of a table that unit.py and change.py do not declare. Raises: EnvironmentLacks where it cannot be
+    In: the columns of a table that unit.py and change.py do not declare; versions of further app_ids that the commit
+    notes. Raises: EnvironmentLacks where it cannot be
     written, TryAgain where another process has written it meanwhile, ConfigError where the lakehouse is a copy.
     """
     import pyarrow as pa
@@ -92,15 +101,23 @@ def add_rows(lakehouse: str, name: str, rows: list[dict], columns=None, app_id: 
     columns = columns or (unit.TABLES | change.TABLES)[name]
     types = arrow_schema(", ".join(f"{c.name} {c.type}" for c in columns))
     commented = pa.schema([f.with_metadata({"comment": c.doc}) for f, c in zip(types, columns)])
-    add_arrow(lakehouse, name, pa.Table.from_pylist(rows, commented), app_id, version)
+    add_arrow(lakehouse, name, pa.Table.from_pylist(rows, commented), app_id, version, notes)
 
 
-def add_arrow(lakehouse: str, name: str, rows: "pyarrow.Table", app_id: str = "", version: int = 0) -> None:
+def add_arrow(
+    lakehouse: str,
+    name: str,
+    rows: "pyarrow.Table",
+    app_id: str = "",
+    version: int = 0,
+    notes: dict[str, int] | None = None,
+) -> None:
     """The same of an Arrow table."""
     import deltalake
 
     path = reads.table_path(lakehouse, name)
-    once = deltalake.CommitProperties(app_transactions=[deltalake.Transaction(app_id, version)]) if app_id else None
+    ids = ({app_id: version} if app_id else {}) | (notes or {})
+    once = deltalake.CommitProperties(app_transactions=[deltalake.Transaction(*one) for one in ids.items()])
     with _as_ours(lakehouse, name):
         if app_id and reads.exists(lakehouse, name):
             last = deltalake.DeltaTable(path).transaction_version(app_id)
