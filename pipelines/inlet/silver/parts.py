@@ -39,8 +39,11 @@ def waiting(project: Project) -> list[dict]:
     undecoded = lake.lacking(lakehouse, table, "silver.batches", ["batch_id", "source"])
     places = [f"(batch_id = {row['batch_id']} and source = {plain_literal(row['source'])})" for row in undecoded]
     of_whole = f"where not ({' or '.join(places) or 'false'})"
+    place, last = ", ".join(PLACE), "max(2 * batch_id + cast(is_settled as int))"
+    left = f"select {place} from rows {of_whole} group by {place} having {last} % 2 = 0"  # settled parts end here
+    same = " and ".join(f"r.{name} = w.{name}" for name in PLACE)
     columns = [*PLACE, "note", "change_seq", "is_settled", "batch_id"]
-    return lake.peek(lakehouse, table, columns, f"{of_whole} {WAITS}")
+    return lake.peek(lakehouse, table, columns, f"r left semi join ({left}) w on {same} {of_whole} {WAITS}")
 
 
 def returning(project: Project) -> set[tuple]:
@@ -51,8 +54,10 @@ def returning(project: Project) -> set[tuple]:
     for row in waiting(project):
         key = row["source"], row["part_key"]
         come[key] = max(row["batch_id"], come.get(key, 0))
-    columns = [*PLACE, "batch_id"]
-    rows = lake.peek(project.lakehouse_path(), "silver.waiting", columns, "where is_settled") if come else []
+    columns, keys = [*PLACE, "batch_id"], {part_key for _, part_key in come}
+    of_keys = plain_among("part_key", keys) if len(keys) <= MAX_NAMES else "true"
+    settled_rows = f"where is_settled and {of_keys}"
+    rows = lake.peek(project.lakehouse_path(), "silver.waiting", columns, settled_rows) if come else []
     settled: dict[tuple, int] = {}
     for row in rows:
         place = tuple(row[name] for name in PLACE)

@@ -57,11 +57,9 @@ def resolve(batch: Batch, files: Sequence[dict]) -> None:
     units = {f"{row['source']}/{row['path']}" for row in files if not row["problem"]}
     curable = [kind for kind in FILE_KINDS if kind != LOST]  # what a broker has lost does not come back
     of_files = f"kind in ({', '.join(map(literal, curable))})"
-    columns = ["unit_id", "batch_id", "resolved_by"]
-    rows = lake.peek(batch.project.lakehouse_path(), "silver.rejects", columns, f"where {of_files}")
-    earlier = [row for row in rows if row["resolved_by"] is None and row["batch_id"] < batch.batch_id]
-    if read_now := sorted(units & {row["unit_id"] for row in earlier}):
+    earlier = f"where {of_files} and resolved_by is null and batch_id < {batch.batch_id}"
+    rows = lake.peek(batch.project.lakehouse_path(), "silver.rejects", ["unit_id"], earlier)
+    if read_now := sorted(units & {row["unit_id"] for row in rows}):
         batch.spark.sql(f"""
-            update silver.rejects set resolved_by = {batch.batch_id}
-            where {of_files} and resolved_by is null and batch_id < {batch.batch_id}
+            update silver.rejects set resolved_by = {batch.batch_id} {earlier}
               and unit_id in ({", ".join(map(literal, read_now))})""")
