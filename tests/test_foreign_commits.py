@@ -155,10 +155,9 @@ def test_rows_that_are_added_while_another_process_writes_are_there_once(project
     """The table is compacted by another process after it was opened to be written."""
     path = project.lakehouse_path("silver", "batches")
 
-    def written(place, rows, **given):
-        stale = deltalake.DeltaTable(place)
+    def written(opened, rows, **given):
         deltalake.DeltaTable(path).optimize.compact()
-        write_deltalake(stale, rows, **given)
+        write_deltalake(opened, rows, **given)
 
     monkeypatch.setattr(deltalake, "write_deltalake", written)
     for _ in range(2):

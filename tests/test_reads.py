@@ -9,11 +9,13 @@ import deltalake
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake.schema import ArrayType, Field, PrimitiveType
 
 from inlet import lake
 from inlet.change import Column
 from inlet.commands import run as running
 from inlet.commands.status import status
+from inlet.errors import EnvironmentLacks
 from inlet.lake import compaction, tables
 from inlet.lake.spark import session
 from tests import lakes, projects
@@ -94,6 +96,42 @@ def test_rows_of_state_are_added_once_and_their_files_stay_few(tmp_path):
     rows = lake.peek(str(tmp_path), "silver.stopped", ["batch_id"], "order by batch_id")
     assert [row["batch_id"] for row in rows] == list(range(100))
     assert lake.size(str(tmp_path), "silver.stopped")[0] < 50
+
+
+def test_rows_of_state_are_added_to_a_table_that_a_person_has_given_a_column(tmp_path):
+    lakehouse, line = str(tmp_path), {"codec": "qlik_json", "tables": ["DEPOT.ITEMS"]}
+    lake.add_rows(lakehouse, "silver.batches", [line | {"source": "shop", "batch_id": 1}])
+    table = deltalake.DeltaTable(tmp_path / "silver" / "batches")
+    table.alter.add_columns([Field("note", PrimitiveType("string")), Field("codes", ArrayType("long", True))])
+    lake.add_rows(lakehouse, "silver.batches", [line | {"source": "shop", "batch_id": 2}], app_id="test", version=1)
+    lake.merge_rows(lakehouse, "silver.batches", ["batch_id"], [line | {"source": "depot", "batch_id": 3}], [])
+    rows = lake.peek(lakehouse, "silver.batches", ["batch_id", "source", "codec", "note", "codes"], "order by batch_id")
+    assert [tuple(row.values()) for row in rows] == [
+        (1, "shop", "qlik_json", None, None),
+        (2, "shop", "qlik_json", None, None),
+        (3, "depot", "qlik_json", None, None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("error", "message", "remedy"),
+    [
+        (None, "silver.stopped of .* has other columns than this Inlet writes", "`inlet run` adds those"),
+        (OSError(13, "Permission denied"), "silver.stopped of .* cannot be written", "the right to write it"),
+        (OSError(28, "No space left on device"), "cannot be written: .*No space left", "See to what the error says"),
+    ],
+)
+def test_a_table_of_state_that_cannot_be_written_says_why(tmp_path, monkeypatch, error, message, remedy):
+    deltalake.write_deltalake(str(tmp_path / "silver" / "stopped"), pa.table({"source": ["shop"], "batch_id": [1]}))
+
+    def fail(*args, **named):
+        raise error
+
+    if error:
+        monkeypatch.setattr(deltalake, "write_deltalake", fail)
+    with pytest.raises(EnvironmentLacks, match=message) as caught:
+        lake.add_rows(str(tmp_path), "silver.stopped", stopped(2))
+    assert remedy in caught.value.remedy and ("right" in caught.value.remedy) == ("Permission" in str(error))
 
 
 def test_spark_reads_and_appends_to_what_was_added_without_it(spark, lakehouse):

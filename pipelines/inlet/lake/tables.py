@@ -4,6 +4,7 @@ Layout: <lakehouse>/<database>/<table>; databases bronze, silver, gold, checks, 
 """
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -16,12 +17,14 @@ from inlet.lake.compaction import SMALL_TABLE, keep_short, unwritable
 from inlet.sql import literal
 
 if TYPE_CHECKING:
+    import deltalake
     import pyarrow
     from pyspark.sql import DataFrame, SparkSession
 
 VECTORS = "delta.enableDeletionVectors"
 # Planning a scan of a table with deletion vectors asks Delta for its files once more, at every stage: 50 ms each time
 PROPERTIES: dict[str, str | None] = {VECTORS: "false"}  # of a declared table while it is small
+NO_RIGHT = re.compile(r"permission|denied|forbidden|unauthorized|read-only|\b40[13]\b", re.IGNORECASE)
 DATABASES = ("bronze", "silver", "gold", "checks", "public")
 STATISTICS = {  # columns with file statistics, where all columns would only cost (facts: a fifth of an append)
     "silver.changes": ",".join(change.HEADER_COLUMNS),
@@ -119,12 +122,29 @@ def add_arrow(
     ids = ({app_id: version} if app_id else {}) | (notes or {})
     once = deltalake.CommitProperties(app_transactions=[deltalake.Transaction(*one) for one in ids.items()])
     with _as_ours(lakehouse, name):
-        if app_id and reads.exists(lakehouse, name):
-            last = deltalake.DeltaTable(path).transaction_version(app_id)
+        table = deltalake.DeltaTable(path) if reads.exists(lakehouse, name) else None
+        if table and app_id:
+            last = table.transaction_version(app_id)
             if last is not None and last >= version:
                 return
-        deltalake.write_deltalake(path, rows, mode="append", configuration=PROPERTIES, commit_properties=once)
+        if table:
+            rows = _with_columns_of(table, rows)
+        deltalake.write_deltalake(table or path, rows, mode="append", configuration=PROPERTIES, commit_properties=once)
     keep_short(path)
+
+
+def _with_columns_of(table: "deltalake.DeltaTable", rows: "pyarrow.Table") -> "pyarrow.Table":
+    """Rows with nulls in the columns that a person has added to a table."""
+    import deltalake
+    import pyarrow as pa
+
+    fields = table.schema().fields
+    if not (added := [field for field in fields if field.name not in rows.column_names]):
+        return rows
+    for field in pa.schema(deltalake.Schema(added).to_arrow()):
+        rows = rows.append_column(field, pa.nulls(len(rows), field.type))
+    own = [name for name in rows.column_names if name not in {field.name for field in fields}]
+    return rows.select([*(field.name for field in fields), *own])
 
 
 def takes_files(lakehouse: str, name: str) -> bool:
@@ -159,10 +179,14 @@ def _as_ours(lakehouse: str, name: str) -> Iterator[None]:
         yield
     except deltalake.exceptions.CommitFailedError as error:
         raise TryAgain(f"{name} was written by another process: {error}", "Run again when that has ended") from error
-    except (OSError, deltalake.exceptions.DeltaError) as error:
+    except deltalake.exceptions.SchemaMismatchError as error:
         raise EnvironmentLacks(
-            f"{name} of {lakehouse} cannot be written: {error}", "Give this user the right to write it"
+            f"{name} of {lakehouse} has other columns than this Inlet writes: {error}",
+            "Where it lacks columns, `inlet run` adds those that an earlier Inlet did not have; undo other changes",
         ) from error
+    except (OSError, deltalake.exceptions.DeltaError) as error:
+        remedy = "Give this user the right to write it" if NO_RIGHT.search(str(error)) else "See to what the error says"
+        raise EnvironmentLacks(f"{name} of {lakehouse} cannot be written: {error}", remedy) from error
 
 
 def merge_rows(lakehouse: str, name: str, key: Sequence[str], rows: list[dict], gone: list[dict]) -> bool:
