@@ -13,7 +13,7 @@ import pytest
 
 from inlet import lake
 from inlet.errors import TryAgain
-from inlet.gold import small_batches
+from inlet.gold import progress, small_batches
 from inlet.gold.small_batches import SmallBatches
 from tests import lakes, projects
 
@@ -47,6 +47,19 @@ def make(project, name: str, rows: pa.Table) -> None:
 @pytest.fixture
 def project(tmp_path):
     return projects.make(tmp_path)
+
+
+def test_batches_are_as_large_as_their_units_or_as_what_a_replay_decodes(tmp_path):
+    """A row of a columnar file is decoded from one byte, and a replay lands nothing."""
+    project = projects.make(tmp_path, {"depot": projects.DEPOT | {"from": "landing/*"}}, [projects.ITEMS])
+    of_batches = {"bytes_decoded": 9, "bytes_landed": 9}, {"bytes_decoded": 3, "bytes_landed": 20}, {"bytes_decoded": 5}
+    for number, of_batch in enumerate(of_batches, 1):
+        lakes.write(project, "silver.batches", lakes.batch(number, "depot", lakes.seq(number)) | of_batch)
+    applied = {"table_name": "items", "source": "depot", "through_batch_id": 1, "applied_at": lakes.BEGAN}
+    lakes.write(project, "gold.applied", applied)
+    ledger, applied = progress.state(project)
+    new = progress.new(ledger, progress.lagging(ledger, applied, project.tables.values()))
+    assert progress.size_bytes(new) == 25
 
 
 @pytest.mark.parametrize(("logged", "staged"), [([("b", 5)], []), ([("a", 10)], [("b", 5)]), ([("a", 10)], [])])

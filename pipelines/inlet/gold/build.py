@@ -79,9 +79,7 @@ def run(
     lags = progress.lagging(ledger, [] if full_refresh else applied, wanted)
     new = progress.new(ledger, lags)
     is_few = sum(row["num_changes"] or 0 for row in new) <= SMALL_CHANGES
-    is_light = (
-        is_few and sum(row["bytes_decoded"] or 0 for row in new) <= small_batches.NEW_BYTES and entries.are_ours(spark)
-    )
+    is_light = is_few and progress.size_bytes(new) <= small_batches.NEW_BYTES and entries.are_ours(spark)
     is_small = (
         is_few
         and max((lake.size_bytes(project.lakehouse_path(), f"gold.{name}__current") for name in lags), default=0)

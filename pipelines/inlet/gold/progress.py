@@ -5,7 +5,7 @@ from inlet.config import Project
 from inlet.sql import plain_literal
 from inlet.table import by_name
 
-LEDGER = ["source", "batch_id", "tables", "num_changes", "bytes_decoded"]
+LEDGER = ["source", "batch_id", "tables", "num_changes", "bytes_decoded", "bytes_landed"]
 APPLIED = ["table_name", "source", "through_batch_id", "through_change_seq"]
 
 
@@ -44,6 +44,7 @@ def state(project: Project) -> tuple[list[dict], list[dict]]:
             "tables": [row["name"]] if row["name"] else [],
             "num_changes": 0,
             "bytes_decoded": 0,
+            "bytes_landed": 0,
         }
         for row in lake.ask(lakehouse, query, ledger="silver.batches")
     ]
@@ -75,3 +76,9 @@ def new(ledger: list[dict], lags: dict) -> list[dict]:
     """Rows of the ledger that some table has not taken yet."""
     through = new_from(lags)
     return [row for row in ledger if row["source"] in through and row["batch_id"] > through[row["source"]]]
+
+
+def size_bytes(rows: list[dict]) -> int:
+    """Bytes of batches: a row of a columnar file is decoded from one byte, and its unit is as large as it is; a replay
+    has no units. In: rows of the ledger."""
+    return sum(max(row["bytes_decoded"] or 0, row["bytes_landed"] or 0) for row in rows)
