@@ -334,7 +334,7 @@ def test_a_run_writes_small_files_together_by_itself_and_only_then(project, caps
     lakehouse = project.lakehouse_path()
     maintain.after_run(project, None, ["items"], Log(False))
     steps = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
-    assert {step["table"] for step in steps} == {"gold.items__past", "gold.items__before_after"}
+    assert {step["table"] for step in steps} == {"silver.batches", "gold.items__past", "gold.items__before_after"}
     assert lake.size(lakehouse, "gold.items__past")[0] == 1
     maintain.after_run(project, None, ["items"], Log(False))
     assert capsys.readouterr().err == ""

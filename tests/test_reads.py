@@ -16,7 +16,7 @@ from inlet.change import Column
 from inlet.commands import run as running
 from inlet.commands.status import status
 from inlet.errors import EnvironmentLacks
-from inlet.lake import compaction, tables
+from inlet.lake import compaction, snapshots, tables
 from inlet.lake.spark import session
 from tests import lakes, projects
 
@@ -134,6 +134,17 @@ def test_a_table_of_state_that_cannot_be_written_says_why(tmp_path, monkeypatch,
     assert remedy in caught.value.remedy and ("right" in caught.value.remedy) == ("Permission" in str(error))
 
 
+def test_a_table_that_others_write_between_is_kept_short(tmp_path):
+    """Every other commit is foreign, so those of Inlet have numbers that ten never divides."""
+    path = str(tmp_path / "silver" / "stopped")
+    for number in range(30):
+        deltalake.write_deltalake(path, pa.Table.from_pylist(stopped(number)), mode="append")
+        lake.add_rows(str(tmp_path), "silver.stopped", stopped(number))
+        if number == 9:
+            assert snapshots.checkpoint_version(path) > 0
+    assert lake.size(str(tmp_path), "silver.stopped")[0] < 40
+
+
 def test_spark_reads_and_appends_to_what_was_added_without_it(spark, lakehouse):
     """An app transaction of either is one of both."""
     for number in range(2):
@@ -176,6 +187,27 @@ def test_a_table_is_opened_once_and_asked_once_until_it_is_written(tmp_path, mon
     }  # the commits that follow are added to it
     assert lake.version(lakehouse, "silver.batches") == 1
     assert lake.peek(lakehouse, "silver.batches", columns, version=0) == [{"batch_id": 1}]
+
+
+def test_a_version_that_somebody_holds_stays_what_it_is(tmp_path):
+    project = projects.make(tmp_path)
+    lakes.write(project, "silver.batches", lakes.batch(1, "depot", lakes.seq(1)))
+    held = lake.newest(project.lakehouse_path(), "silver.batches")
+    assert held.query("select source from rows").num_rows == 1
+    lakes.write(project, "silver.batches", lakes.batch(2, "depot", lakes.seq(2)))
+    assert lake.peek(project.lakehouse_path(), "silver.batches", ["count(*) as n"]) == [{"n": 2}]
+    assert (held.table.version(), held.query("select batch_id from rows").num_rows) == (0, 1)
+
+
+def test_the_answers_of_all_tables_together_are_bounded(tmp_path, monkeypatch):
+    monkeypatch.setattr(snapshots, "MAX_BYTES", 3000)
+    snapshots._snapshots.clear()
+    for number in range(5):
+        deltalake.write_deltalake(str(tmp_path / "gold" / str(number)), pa.table({"n": list(range(100))}))
+        rows = lake.newest(str(tmp_path), f"gold.{number}").query("select n from rows")
+        assert 800 <= rows.nbytes < 1000
+        assert 0 < sum(one._num_bytes for one in snapshots._snapshots.values()) <= 3000
+        assert lake.newest(str(tmp_path), f"gold.{number}").query("select n from rows") is rows
 
 
 def test_a_table_that_is_made_again_or_put_back_is_read_again(tmp_path):

@@ -27,12 +27,19 @@ END_SECONDS = 0.5  # that the end of a run takes at most, but for the table at h
 # tables that every run may write; those of gold are known by the run
 OF_RUNS = (
     "bronze.blocks",
+    "bronze.files",
+    "bronze.lookups",
     "bronze.messages",
+    "silver.batches",
     "silver.changes",
     "silver.control_events",
     "silver.rejects",
+    "silver.table_versions",
     "silver.transactions",
     "silver.waiting",
+    "gold.applied",
+    "gold.published",
+    "checks.results",
 )
 
 

@@ -9,6 +9,7 @@ INT96 times of earlier releases as nanoseconds, which overflow outside the years
 """
 
 import logging
+import math
 from threading import RLock
 from urllib.parse import unquote
 
@@ -23,16 +24,21 @@ log = logging.getLogger(__name__)
 
 
 def keep_short(path: str) -> None:
-    """Write a checkpoint after every tenth commit, and compact small files after every fortieth. In: the path of a
-    table that was written without Spark."""
+    """Write a checkpoint ten commits after the last one, and compact small files where there are forty, whoever made
+    the commits. In: the path of a table that was written without Spark."""
     import deltalake
+
+    from inlet.lake import snapshots
 
     with _compacting:
         table = deltalake.DeltaTable(path)
         try:
-            if table.version() % NUM_FILES == 0 and _small_bytes(table) <= SMALL_TABLE and not why_by_spark(table):
+            sizes = [size for _, size in _small_files(table)]
+            if len(sizes) >= NUM_FILES and sum(sizes) <= SMALL_TABLE and not why_by_spark(table):
                 compact(table)
-            if table.version() % CHECKPOINT_COMMITS == 0:
+            version, last = table.version(), snapshots.checkpoint_version(path) if "://" not in path else math.inf
+            is_tenth = version % CHECKPOINT_COMMITS == 0  # at a URL, where a look costs a request
+            if is_tenth if math.isinf(last) else version - last >= CHECKPOINT_COMMITS:
                 table.create_checkpoint()
         except deltalake.exceptions.CommitFailedError as error:  # another process has written it; the next one tries
             log.info("%s was not compacted: %s", path, error)
@@ -87,7 +93,3 @@ def _small_files(table) -> list[tuple[str, int]]:
     actions = snapshots.as_arrow(table.get_add_actions(flatten=True))
     files = zip(actions.column("path").to_pylist(), actions.column("size_bytes").to_pylist())
     return [(path, size) for path, size in files if size < SMALL_FILE]
-
-
-def _small_bytes(table) -> int:
-    return sum(size for _, size in _small_files(table))

@@ -11,6 +11,7 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     import deltalake
     import pyarrow as pa
 
-MAX_BYTES = 32 << 20  # of the answers that are kept of a table
+MAX_BYTES = 64 << 20  # of the answers that are kept of all tables
 Mark = tuple[int, ...]  # of the file of a commit: another file of its name has another one
 
 
@@ -27,11 +28,28 @@ class Snapshot:
     """One version of a table."""
 
     def __init__(self, table: "deltalake.DeltaTable", mark: Mark | None):
-        self.table, self.mark = table, mark
+        self._table: deltalake.DeltaTable | None = table
+        self.mark = mark
         self.version: int = table.version()
         self.key = table.table_uri, table.metadata().id, self.version
         self._answers: dict[Any, Any] = {}
         self._num_bytes = 0
+
+    @property
+    def table(self) -> "deltalake.DeltaTable":
+        import deltalake
+
+        if self._table is None:
+            self._table = deltalake.DeltaTable(self.key[0], version=self.version)
+        return self._table
+
+    def next(self, mark: Callable[[int], Mark | None]) -> "Snapshot":
+        """The newest version, by reading the commits that follow into this one's table, which it opens again where it
+        is asked for. In: what tells the mark of a version."""
+        table, self._table = self.table, None
+        self._answers.pop("builder", None)
+        table.update_incremental()
+        return Snapshot(table, mark(table.version()))
 
     def once(self, question, ask: Callable[[], Any]):
         """What `ask` gives, asked once of this version, but for an answer that is large."""
@@ -41,8 +59,10 @@ class Snapshot:
         result = ask()
         size = getattr(result, "nbytes", 0)
         if size <= MAX_BYTES:
-            if self._num_bytes + size > MAX_BYTES:
-                self._answers, self._num_bytes = {}, 0
+            held = {self, *_snapshots.copy().values()}
+            while size and size + sum(one._num_bytes for one in held) > MAX_BYTES:
+                largest = max(held, key=lambda one: one._num_bytes)
+                largest._answers, largest._num_bytes = {}, 0
             self._answers[question] = result
             self._num_bytes += size
         return result
@@ -147,7 +167,7 @@ def _is_newest(place: str, last: Snapshot) -> bool:
     return (
         last.mark is not None
         and not os.path.lexists(_commit(place, last.version + 1))
-        and _checkpoint_version(place) <= last.version
+        and checkpoint_version(place) <= last.version
         and _mark(place, last.version) == last.mark
     )
 
@@ -159,8 +179,7 @@ def _opened(place: str, last: Snapshot | None) -> Snapshot | None:
     if "://" not in place and not os.path.isdir(f"{place}/_delta_log"):
         return None
     if last and last.mark is not None and _mark(place, last.version) == last.mark:
-        last.table.update_incremental()  # reads the commits that follow
-        return Snapshot(last.table, _mark(place, last.table.version()))
+        return last.next(partial(_mark, place))
     try:
         table = deltalake.DeltaTable(place)
     except deltalake.exceptions.TableNotFoundError:
@@ -175,7 +194,7 @@ def _commit(place: str, version: int) -> str:
     return f"{place}/_delta_log/{version:020}.json"
 
 
-def _checkpoint_version(place: str) -> float:
+def checkpoint_version(place: str) -> float:
     """The version of the last checkpoint; -1 where there is none, infinite where the file that names it is damaged."""
     try:
         return int(json.loads(Path(f"{place}/_delta_log/_last_checkpoint").read_bytes())["version"])
