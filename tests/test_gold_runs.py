@@ -375,8 +375,11 @@ def test_changes_are_read_once_the_ledger_has_their_batch_and_nothing_new_is_not
     result = {"run_id": ahead, "step": "gold", "table": "gold.kept__current", "batch_ids": [first]}
     lake.add_rows(here.lakehouse_path(), results.TABLE, [result], results.RESULTS, "inlet-checks-gold", ahead)
     monkeypatch.setattr(small_batches, "is_small", lambda lakehouse, table: False)
+    monkeypatch.setattr(build, "NUM_APPLIED", -2)
     assert len(build_gold(here, spark, ["kept"])) > 0
     assert_history(spark, "kept", {"far": [whole, half]})
+    applied = spark.sql("select through_batch_id from gold.applied where table_name = 'kept'").collect()
+    assert sorted(row[0] for row in applied) == [first, first + 1]  # what checks have seen, and what they have not
     assert spark.sql("select unix_micros(max(applied_at)) from gold.applied").first()[0] > ahead
     state = [r.asDict() for r in spark.sql("select * from gold.applied").collect()]
     ledger = [r.asDict() for r in spark.sql("select source, batch_id, tables from silver.batches").collect()]
@@ -389,7 +392,6 @@ def test_changes_are_read_once_the_ledger_has_their_batch_and_nothing_new_is_not
         ).collect()
 
     before = greatest()  # gold.applied has two rows of it, and does not grow for ever
-    monkeypatch.setattr(build, "NUM_APPLIED", 0)
     build_gold(here, spark, ["kept"])
     assert [tuple(r) for r in spark.sql("select * from gold.applied order by all").collect()] == [
         tuple(r) for r in before
