@@ -32,7 +32,8 @@ MAX_THREADS = 8  # that plan small tables side by side
 KEPT = re.compile(
     r"\w+__folded_(progress|touched|timeline|threads_\d+)"
 )  # tables that do not outlive a batch (macro `keep`)
-# rows of gold.applied, one small file a batch, beyond one per table and source, above which a run folds it to these
+# rows of gold.applied, one small file a batch, beyond two per table and source, above which a run folds it to these:
+# its own, and those of before
 NUM_APPLIED = 1000
 
 
@@ -145,7 +146,7 @@ def run(
                 "gold: " + "; ".join(f"{b.model}: {b.message}" for b in failed if b.status != "skipped"),
                 "Fix the cause and run again: gold goes on from where it stopped",
             )
-        _fold_applied(spark, applied)
+        _fold_applied(spark, applied, least_at)
     if problems:  # after the other tables have had their turn
         raise ConfigError(
             "; ".join(p.message for p in problems.values()),
@@ -206,12 +207,14 @@ def _models(project: Project, command: list[str], models: list[str], tell) -> li
     return dbt.run(project, command, on_begin, on_end)
 
 
-def _fold_applied(spark: "SparkSession", applied: list[dict]) -> None:
-    """Keep one row per table and source where there are many."""
-    if len(applied) - len({(row["table_name"], row["source"]) for row in applied}) > NUM_APPLIED:
+def _fold_applied(spark: "SparkSession", applied: list[dict], least_at: datetime) -> None:
+    """Keep one row per table and source where there are many, and one of this run: no check has seen that. In: the
+    moment from which on this run applied."""
+    if len(applied) - 2 * len({(row["table_name"], row["source"]) for row in applied}) > NUM_APPLIED:
         spark.sql(
             "insert overwrite table gold.applied select table_name, source, max(through_batch_id), "
-            "max(through_change_seq), max(applied_at) from gold.applied group by table_name, source"
+            "max(through_change_seq), max(applied_at) from gold.applied "
+            f"group by table_name, source, applied_at >= timestamp'{least_at.isoformat()}'"
         )
 
 
