@@ -153,12 +153,11 @@ def test_a_codec_offers_what_a_face_declares_and_with_its_parameters(name):
         (getattr(module, "LOADS", None), codec.MessageLoads),
     ):
         for word, declared in offered(face).items() if helper else ():
-            assert (
-                list(inspect.signature(getattr(helper, word)).parameters)[
-                    : len(inspect.signature(declared).parameters) - 1
-                ]
-                == list(inspect.signature(declared).parameters)[1:]
-            ), f"{name}: {word}"
+            assert hasattr(helper, word), f"{name}: {word}"
+            if inspect.isfunction(declared):
+                expected = list(inspect.signature(declared).parameters)[1:]
+                given = list(inspect.signature(getattr(helper, word)).parameters)
+                assert given[: len(expected)] == expected, f"{name}: {word}"
 
 
 @pytest.mark.parametrize("nothing", [None, False, ()])
