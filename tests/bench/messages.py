@@ -77,7 +77,9 @@ def compare(
     alone, decoded = best(bare), best(fast)
     told = f"{num} messages of {size:.0f} bytes; {num / alone / 1e3:.0f}k messages/s bare"
     yield Figure(f"{words} decoded into Delta", bare_name, alone / decoded, "at least 0.7", told)
-    yield Figure(f"{words} into silver, accounts and transactions included", bare_name, alone / whole, "at least 0.7", told)
+    yield Figure(
+        f"{words} into silver, accounts and transactions included", bare_name, alone / whole, "at least 0.7", told
+    )
 
 
 def into_silver(spark, project, folder: Path, first: int, num: int, write: Callable[[Path, int, int], None]) -> float:
