@@ -37,7 +37,6 @@ from inlet.sql import literal
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-APP_ID = "inlet-bronze-framed-again"
 LEN_WRITTEN = 64 << 20  # of blocks at a time
 
 
@@ -74,7 +73,8 @@ def frame_again(project: Project, spark: "SparkSession", batch_id: int) -> None:
             rows += framed
             _write(spark, out)
     again = [row | {"batch_id": batch_id, "landed_at": now} for row in rows]
-    lake.add_rows(project.lakehouse_path(), "bronze.files", again, app_id=APP_ID, version=batch_id)
+    app_id = f"inlet-bronze-framed-again-{batch_id}"  # its own: a batch may be framed after a later one
+    lake.add_rows(project.lakehouse_path(), "bronze.files", again, app_id=app_id, version=batch_id)
 
 
 def _stage(spark: "SparkSession", rest: Rest, file: Path) -> None:

@@ -1,9 +1,10 @@
 """A batch of few records, decoded in one process of its own and written without Spark, which takes seconds for the same
 (docs/adr/0030).
 
-It is for plain batches: their units are decoded for the first time and alone. What needs a look at other rows of silver
-goes the way through Spark: repeats, rows of full loads, parts of changes that silver may have. So does whatever fails
-here, for that way sets aside what a decoder fails on, and says so. Nothing is written before all of it is known.
+It is for plain batches: their units are decoded for the first time and alone. A change that silver has with the same
+bytes is a repeat. What needs a further look at other rows of silver goes the way through Spark: conflicts, rows of full
+loads, parts of changes that silver may have. So does whatever fails here, for that way sets aside what a decoder fails
+on, and says so. Nothing is written before all of it is known.
 """
 
 import json
@@ -46,8 +47,8 @@ def write(batch: Batch, files: Sequence[Reading]) -> set[str]:
     except guard.Died as death:  # the way through Spark decodes each unit in a process of its own
         log.info("batch %d goes through Spark: %s", batch.batch_id, death)
         return set()
-    told_apart = {name: _without_repeats(batch, name, rows) for name, rows in given.items() if rows is not None}
-    new = {name: found for name, found in told_apart.items() if found is not None}
+    judged = {name: _without_repeats(batch, name, rows) for name, rows in given.items() if rows is not None}
+    new = {name: apart for name, apart in judged.items() if apart is not None}
     settled = {name: rows for name in new if (rows := _settled(batch, name, new[name].rows)) is not None}
     landed, units = ([unit for unit in some if unit["source"] in settled] for some in (landed, units))
     messages_, heads = ([unit for unit in units if ("topic" in unit) == is_message] for is_message in (True, False))
@@ -160,11 +161,8 @@ def _decoded(
     own, rows = [load for load in loads if load["source"] == name], list[dict]()
     units = [unit for unit in units if unit["source"] == name]
     try:
-        read = (
-            _walked(batch, source, [unit for unit in units if "topic" in unit], known)
-            if getattr(codec, "FAST", None)
-            else {}
-        )
+        of_walk = [unit for unit in units if "topic" in unit] if getattr(codec, "FAST", None) else []
+        read = _walked(batch, source, of_walk, known) if of_walk else {}
         if len(units) - len(read) > NUM_RECORDS // MESSAGE and source.brings_messages:
             return None  # the walk leaves too many
         for unit in units:
@@ -192,16 +190,10 @@ def _walked(batch: Batch, source: Source, units: list[dict], known: dict[str, by
     codec = CODECS[source.codec]
     names = [name.strip("`") for name in codec.FAST.READ]
     schema = pa.schema([(name, kept_message.message_types().get(name, pa.string())) for name in names])
-    rows = [{name: unit[name] for name in names} for unit in units]
+    given = pa.RecordBatch.from_pylist([{name: unit[name] for name in names} for unit in units], schema)
+    walk = messages.walk(batch.project, codec, [source], [], {source.name: known})
     result = {"result": "change"} | dict.fromkeys(IMAGES)
-    found = {source.name: known}
-    return {
-        row["unit_id"]: result | row
-        for changes in messages.walk(batch.project, codec, [source], [], found)(
-            [pa.RecordBatch.from_pylist(rows, schema)]
-        )
-        for row in changes.to_pylist()
-    }
+    return {row["unit_id"]: result | row for changes in walk([given]) for row in changes.to_pylist()}
 
 
 def _rows_of_block(codec, unit: dict, source: Source, tables: dict[str, Table]) -> list[dict] | None:
@@ -243,22 +235,22 @@ def _without_repeats(batch: Batch, name: str, rows: list[dict]) -> Apart | None:
         return None
     places = {row["change_seq"] for row in changes}
     tables = {was: table.table for was, table in by_name(batch.project.tables.values()).items()}
-    said = dict[str, tuple]()  # by the change that came first at a place
+    contents = dict[str, tuple]()  # by place, of the change that came first
     if places and overlaps(batch, {name: (min(places), max(places))}):
         if len(places) > MAX_NAMES:
             return None
         of_source = f"source = {plain_literal(name)} and batch_id <> {batch.batch_id}"
         where = f"where {of_source} and {plain_among('change_seq', places)}"
         known = lake.peek(batch.project.lakehouse_path(), "silver.changes", ["change_seq", *CONTENT], where)
-        said = {row["change_seq"]: _content(row, tables) for row in known}
+        contents = {row["change_seq"]: _content(row, tables) for row in known}
     repeats = []
     for row in sorted(changes, key=lambda row: (*order(row["unit_id"]), row["unit_offset"])):
-        if row["change_seq"] not in said:
-            said[row["change_seq"]] = _content(row, tables)
-        elif said[row["change_seq"]] == _content(row, tables):
-            repeats.append(row)
-        else:
+        content = _content(row, tables)
+        if contents.setdefault(row["change_seq"], content) is content:
+            continue
+        if contents[row["change_seq"]] != content:
             return None
+        repeats.append(row)
     known_rows = set(map(id, repeats))
     return Apart([row for row in rows if id(row) not in known_rows], repeats)
 
