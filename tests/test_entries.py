@@ -19,10 +19,10 @@ OF_ITS_OWN = ("Name", "Table", "Created Time", "View Text", "View Original Text"
 
 
 def about(spark, name: str) -> list[tuple]:
-    """What the catalog and Delta say of a table or view, but for what is its own; and but for two features that Spark
-    lists wherever it lists any, and which are in use only where a property says so."""
+    """What the catalog and Delta say of a table or view, but for what is its own, as the second of its last change; and
+    but for two features that Spark lists wherever it lists any, and which are in use only where a property says so."""
     rows = [tuple(row) for row in spark.sql(f"describe table extended {name}").collect()]
-    unused = re.compile(r"delta\.feature\.(appendOnly|invariants)=supported,")
+    unused = re.compile(r"delta\.feature\.(appendOnly|invariants)=supported,|(?<=transient_lastDdlTime=)\d+")
     rows = [(row[0], row[1].replace(name.split(".")[1], "its name"), row[2]) for row in rows]
     return [(row[0], unused.sub("", row[1]), row[2]) for row in rows if row[0] not in OF_ITS_OWN]
 
