@@ -29,9 +29,11 @@ def test_what_the_package_imports_it_declares():
     assert len(foreign) > 10
 
 
-@pytest.mark.slow
-def test_an_installed_wheel_makes_a_project_that_runs(tmp_path):
-    source = tmp_path / "source"
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory) -> Path:
+    """The wheel, unpacked."""
+    folder = tmp_path_factory.mktemp("wheel")
+    source = folder / "source"
     for name in (
         "pyproject.toml",
         "setup.py",
@@ -57,26 +59,27 @@ def test_an_installed_wheel_makes_a_project_that_runs(tmp_path):
             "--no-build-isolation",
             "--no-index",
             "-w",
-            tmp_path,
+            folder,
             source,
         ],
         check=True,
     )
-    (wheel,) = tmp_path.glob("*.whl")
-    with zipfile.ZipFile(wheel) as packed:
-        packed.extractall(tmp_path / "site")
+    (built,) = folder.glob("*.whl")
+    with zipfile.ZipFile(built) as packed:
+        packed.extractall(folder / "site")
+    return folder / "site"
 
-    def inlet(*words):
-        return subprocess.run(
-            [sys.executable, "-m", "inlet.cli", *words],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            env={"PYTHONPATH": str(tmp_path / "site"), "PATH": "/nowhere"},
-        )
 
-    assert inlet("init", "mine", "--airflow").returncode == 0
-    assert inlet("run", "--project", "mine").returncode == 0
+def python(folder: Path, *words: str, path: list[Path]) -> subprocess.CompletedProcess:
+    env = {"PYTHONPATH": ":".join(map(str, path)), "PATH": "/nowhere"}
+    return subprocess.run([sys.executable, *words], cwd=folder, capture_output=True, text=True, env=env)
+
+
+@pytest.mark.slow
+def test_an_installed_wheel_makes_a_project_that_runs(wheel, tmp_path):
+    for words in (["init", "mine", "--airflow"], ["run", "--project", "mine"]):
+        done = python(tmp_path, "-m", "inlet.cli", *words, path=[wheel])
+        assert done.returncode == 0, done.stderr
     checked_in = subprocess.run(
         ["git", "ls-files", "dbt/macros", "dbt/tests", "expectations", "infra/airflow"],
         cwd=REPO,
@@ -85,4 +88,27 @@ def test_an_installed_wheel_makes_a_project_that_runs(tmp_path):
         check=True,
     )
     assert {path for path in checked_in.stdout.split() if not (tmp_path / "mine" / path).exists()} == set()
-    assert "dbt_inlet.py" in packed.namelist() and not [name for name in packed.namelist() if "models/gold" in name]
+    assert (wheel / "dbt_inlet.py").exists() and not list(wheel.glob("**/models/gold"))
+
+
+@pytest.mark.slow
+def test_the_wheel_brings_no_pyspark_and_says_what_it_lacks_without(wheel, tmp_path):
+    """As on Databricks, where a package that installs PySpark ends the session: packages without those of `[spark]`."""
+    of_spark = {"pyspark", "delta_spark", "py4j", "dbt_spark"}
+    (metadata,) = wheel.glob("*.dist-info/METADATA")
+    required = [line for line in metadata.read_text().splitlines() if line.startswith("Requires-Dist: ")]
+    by_extra = {
+        re.match("Requires-Dist: ([a-z0-9-]+)", line)[1].replace("-", "_"): "extra ==" in line for line in required
+    }
+    assert {name: by_extra[name] for name in of_spark} == dict.fromkeys(of_spark, True)
+    others = tmp_path / "packages"
+    others.mkdir()
+    for entry in Path(pytest.__file__).parents[1].iterdir():
+        if entry.name.split("-")[0] not in of_spark | {"delta", "__editable__", "__pycache__"}:
+            (others / entry.name).symlink_to(entry)
+    path = [wheel, others]
+    every = "import pkgutil, inlet; [__import__(m.name) for m in pkgutil.walk_packages(inlet.__path__, 'inlet.')]"
+    assert python(tmp_path, "-S", "-c", every, path=path).stderr == ""
+    assert python(tmp_path, "-S", "-m", "inlet.cli", "init", "mine", path=path).returncode == 0
+    done = python(tmp_path, "-S", "-m", "inlet.cli", "doctor", "--project", "mine", path=path)
+    assert done.returncode == 5 and "PySpark is not installed" in done.stdout

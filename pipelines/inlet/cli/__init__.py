@@ -51,7 +51,17 @@ def _escaped(error: UnicodeError) -> tuple[str, int]:
 
 
 def main() -> None:
-    """Entry point: errors become one line on standard error and an exit code."""
+    """Entry point: it returns where all went well, for schedulers that call it take any SystemExit for a failure.
+    Raises: SystemExit with the code of what went wrong."""
+    try:
+        _main()
+    except SystemExit as end:
+        if end.code:
+            raise
+
+
+def _main() -> None:
+    """Errors become one line on standard error and an exit code."""
     state["log"] = None
     signal.signal(signal.SIGINT, _interrupted)
     codecs.register_error("inlet", _escaped)

@@ -21,7 +21,7 @@ from inlet.config import Project
 from inlet.errors import ConfigError, EnvironmentLacks, InletError
 from inlet.gold import generate
 from inlet.lake import jars, place
-from inlet.lake.java import check_java
+from inlet.lake.java import check_java, check_pyspark
 from inlet.log import counted
 from inlet.silver import recover, table_versions
 from inlet.source import Source
@@ -42,10 +42,12 @@ class Finding:
 def examine(root: Path) -> Iterator[Finding]:
     """All findings, good ones too, in the order in which one would fix them."""
     yield Finding("python", sys.version_info >= (3, 11), sys.version.split()[0], "Install Python 3.11 or later")
-    try:
-        yield Finding("java", True, check_java())
-    except EnvironmentLacks as error:
-        yield Finding("java", False, error.message, error.remedy)
+    for what, check in (("spark", check_pyspark), ("java", check_java)):
+        try:
+            yield Finding(what, True, check())
+        except EnvironmentLacks as error:
+            yield Finding(what, False, error.message, error.remedy)
+            break
     yield Finding(
         "jars", True, "resolved" if jars.are_resolved() else "will be resolved from Maven Central at the first start"
     )

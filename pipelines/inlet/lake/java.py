@@ -1,6 +1,7 @@
-"""The Java that Spark takes."""
+"""What Spark needs to start here: its Python package and a Java."""
 
 import codecs
+import importlib.util
 import locale
 import os
 import re
@@ -25,8 +26,18 @@ def use_utf8() -> None:
         os.environ["LC_ALL"] = "C.UTF-8"
 
 
+def check_pyspark() -> str:
+    """The version of PySpark. Raises: EnvironmentLacks where it is not installed."""
+    if importlib.util.find_spec("pyspark") is None:
+        raise EnvironmentLacks("PySpark is not installed", "pip install 'inlet[spark]'")
+    from pyspark.version import __version__
+
+    return __version__
+
+
 def check_java() -> str:
-    """The version of the Java that Spark will use. Raises: EnvironmentLacks."""
+    """The version of the Java that Spark will use. Raises: EnvironmentLacks, also where PySpark is not installed."""
+    check_pyspark()
     use_utf8()
     if not java() or not Path(java()).exists():
         raise EnvironmentLacks(
