@@ -15,6 +15,7 @@ LAYERS = [
     CORE,
     ("fields",),
     ("codecs",),
+    ("storage",),
     ("config",),
     ("lake",),
     ("bronze", "checks"),

@@ -1,6 +1,6 @@
 """A project folder: pipelines/inlet.yml, pipelines/tables/*.yml, dbt/, expectations/. Reading it checks all of it.
 
-lakehouse: lakehouse                  # a folder (or any URL that Spark can write)
+lakehouse: lakehouse                  # a folder
 sources:
   shop:
     codec: qlik_json
@@ -9,6 +9,8 @@ sources:
     tables: {shop.orders: SHOP.ORDERS}
     ignore: [SHOP.LOG_*]              # tables of the feed that are not wanted; or `capture`, those that are
     options: {...}                    # the codec's own, named in its docstring
+storage:                              # where the store of an address is not the one that its scheme means
+  s3://landing: {endpoint: "http://127.0.0.1:9000", region: eu-central-1}
 metrics:                              # none unless said
   prometheus: build/inlet.prom        # a text file, written after each run
   openlineage: true                   # events of each run, sent as OPENLINEAGE_URL says; or a file: build/lineage.jsonl
@@ -22,6 +24,7 @@ from pathlib import Path
 import yaml
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
 
+from inlet import storage
 from inlet.errors import ConfigError, as_found, in_words
 from inlet.source import Source, required
 from inlet.table import Table, by_name
@@ -44,7 +47,13 @@ class Project(BaseModel):
     sources: dict[str, Source]
     tables: dict[str, Table]  # by SCHEMA.TABLE
     metrics: Metrics = Metrics()
+    stores: dict[str, storage.Store] = {}  # by how an address begins
     _carried: dict[str, tuple] = PrivateAttr(default_factory=dict)  # of tables_of, which is asked again for each file
+
+    def __setstate__(self, state: dict) -> None:
+        """Spark's workers reach addresses as the run does."""
+        super().__setstate__(state)
+        storage.use(self.stores)
 
     def tables_of(self, source: Source) -> dict[str, Table]:
         """The contracts that this source may carry, by every SCHEMA.TABLE that they went by."""
@@ -77,7 +86,8 @@ class Project(BaseModel):
 
     def resolve(self, path: str) -> str:
         """A path of inlet.yml as an absolute one; URLs stay as they are."""
-        return path if "://" in path else str((self.root / path).resolve())
+        path = storage.as_path(path)
+        return str((self.root / path).resolve()) if storage.is_local(path) else path
 
     def folder(self, source: Source) -> tuple[str, str]:
         """Where the files of a local source are: (folder, pattern in it). A `from` that names a folder means all files
@@ -114,10 +124,11 @@ def load(root: Path | str, is_unfinished: bool = False) -> Project:
             "Name one with --project DIR, or make one with `inlet init DIR`",
         )
     fields = _yaml(config)
-    unknown = set(map(str, fields)) - {"lakehouse", "sources", "metrics"}
+    unknown = set(map(str, fields)) - {"lakehouse", "sources", "storage", "metrics"}
     if unknown:
         raise ConfigError(
-            f"{config}: unknown field {', '.join(sorted(unknown))}", "It knows `lakehouse`, `sources` and `metrics`"
+            f"{config}: unknown field {', '.join(sorted(unknown))}",
+            "It knows `lakehouse`, `sources`, `storage` and `metrics`",
         )
     sources = {}
     for name, body in _fields(fields.get("sources"), f"{config}: sources").items():
@@ -131,6 +142,7 @@ def load(root: Path | str, is_unfinished: bool = False) -> Project:
                 f"{config}: sources.{source.name}.codec is {source.codec}, a format that Inlet does not read",
                 f"Known codecs: {', '.join(CODECS)}",
             )
+        source.path = storage.as_path(source.path)
         readable = transports_of(CODECS[source.codec])
         source.transport = source.transport or readable[0]
         if source.transport not in readable:
@@ -160,13 +172,28 @@ def load(root: Path | str, is_unfinished: bool = False) -> Project:
                     f"Write pipelines/tables/{name.split('.')[-1].lower()}.yml, or let `inlet import` write it"
                     + (f". Contracts are there for {', '.join(sorted(contracts))}" if contracts else ""),
                 )
+    stores = _stores(fields.get("storage"), f"{config}: storage")
+    storage.use(stores)
     return Project(
         root=root,
         lakehouse=fields.get("lakehouse", "lakehouse"),
+        stores=stores,
         sources=sources,
         tables=tables,
         metrics=_build(Metrics, _fields(fields.get("metrics"), f"{config}: metrics"), f"{config}: metrics"),
     )
+
+
+def _stores(fields, place: str) -> dict[str, storage.Store]:
+    """How stores are reached, by how addresses begin. Raises: ConfigError."""
+    stores = {}
+    for start, body in _fields(fields, place).items():
+        if storage.is_local(start):
+            raise ConfigError(
+                f"{place}.{start} is no beginning of an address", "It looks like `s3://bucket`, or `s3://` for all"
+            )
+        stores[start] = _build(storage.Store, _fields(body, f"{place}.{start}"), f"{place}.{start}")
+    return stores
 
 
 def _contracts(folder: Path) -> dict[str, Table]:

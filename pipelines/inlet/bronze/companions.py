@@ -3,8 +3,7 @@
 import posixpath
 from pathlib import Path
 
-import fsspec
-
+from inlet import storage
 from inlet.bronze.files import beside, cannot_open, unpacked_name
 from inlet.bronze.framing import attempt
 from inlet.codecs import CODECS
@@ -84,8 +83,8 @@ def _last_before(project: Project, path: str) -> str | None:
     folder, name = posixpath.split(path)
     ending = posixpath.splitext(name)[1]
     try:
-        if "://" in path:
-            fs, inner = fsspec.core.url_to_fs(folder)
+        if not storage.is_local(path):
+            fs, inner = storage.open_store(folder)
             names = [posixpath.basename(entry) for entry in fs.ls(inner, detail=False)]
         else:
             names = [entry.name for entry in Path(project.resolve(folder)).iterdir()]

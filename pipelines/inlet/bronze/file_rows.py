@@ -2,6 +2,7 @@
 their own, which a file may end.
 """
 
+from inlet import storage
 from inlet.bronze import history, ordered
 from inlet.bronze.companions import fails
 from inlet.bronze.files import GONE, cannot_open, ends_its_reader
@@ -74,6 +75,8 @@ def of_files(
                 return all_of(sources, planned_apart, place_apart)
             return {place: row for source in sources for place, row in each_apart([source]).items()}
 
-    addresses = [source for source, files in by_source.items() if any("://" in file.path for file in files)]
+    addresses = [
+        source for source, files in by_source.items() if not all(storage.is_local(file.path) for file in files)
+    ]
     rows = all_of(addresses) | each_apart([source for source in by_source if source not in addresses])
     return [rows[file.source.name, file.path] for file in wanted]

@@ -19,8 +19,7 @@ from pathlib import Path
 from shlex import quote
 from typing import IO, Any
 
-import fsspec
-
+from inlet import storage
 from inlet.config import Project
 from inlet.source import Source
 
@@ -39,31 +38,27 @@ def listing(project: Project, source: Source) -> Iterator[tuple[str, dict]]:
     """(path, {size, modified, problem, held}) of each file of a source, by name. A folder means all files in it.
     `modified` is None where its store tells no time; `held` says what a file waits for that cannot be looked at.
     """
-    found = _remote(source.path) if "://" in source.path else _local(*project.folder(source))
+    found = _local(*project.folder(source)) if storage.is_local(source.path) else _remote(source.path)
     for name, info in sorted(found, key=lambda one: one[0]):
         if not name.rsplit("/", 1)[-1].startswith((".", "_")):
             yield name.removeprefix(f"{project.root}/"), {"problem": None, "held": None} | info
 
 
-def _remote(url: str) -> Iterator[tuple[str, dict]]:
-    fs, pattern = fsspec.core.url_to_fs(url)
-    for name in fs.glob(pattern if glob.has_magic(pattern) else pattern.rstrip("/") + "/*"):
+def _remote(pattern: str) -> Iterator[tuple[str, dict]]:
+    for address, info in storage.find(pattern):
         try:
-            info = fs.info(name)
-            if info["type"] == "file":
-                yield fs.unstrip_protocol(name), {"size": info["size"], "modified": _modified(fs, name, info)}
+            yield address, {"size": info["size"], "modified": _modified(address, info)}
         except FileNotFoundError:  # it is gone since it was listed
             continue
-        except OSError as error:
-            yield fs.unstrip_protocol(name), _unseen(cannot_open(error))
 
 
-def _modified(fs, name: str, info: dict) -> datetime | None:
+def _modified(address: str, info: dict) -> datetime | None:
     """When a file of a store was written last, in UTC; None where the store does not tell."""
     at = next((info[word] for word in ("mtime", "LastModified", "updated", "last_modified") if info.get(word)), None)
     if at is None:
         try:
-            at = fs.modified(name)
+            store, name = storage.open_store(address)
+            at = store.modified(name)
         except NotImplementedError:
             return None
     if isinstance(at, str):
@@ -122,10 +117,7 @@ def _time(seconds: float) -> datetime:
 
 
 def open_file(project: Project, path: str):
-    if "://" not in path:
-        return open(project.resolve(path), "rb")
-    fs, name = fsspec.core.url_to_fs(path)
-    return fs.open(name, "rb")
+    return open(project.resolve(path), "rb") if storage.is_local(path) else storage.Stream(path)
 
 
 def is_compressed(path: str) -> bool:

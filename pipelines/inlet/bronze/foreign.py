@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 
+from inlet import storage
 from inlet.bronze.files import is_compressed
 from inlet.codecs import CODECS, transports_of
 from inlet.config import Project
@@ -48,7 +49,7 @@ def foreign_files(project: Project, source: Source, paths: Iterable[str]) -> lis
     """What a source can't read, in words: the first file of each other format, and what to do. In: paths of its files,
     of which those of a store are not looked at."""
     found: dict[str, str] = {}
-    for path in islice((path for path in paths if "://" not in path), NUM_SAMPLES):
+    for path in islice((path for path in paths if storage.is_local(path)), NUM_SAMPLES):
         named = Path(project.resolve(path))
         try:
             if not named.is_file():  # but a link to a pipe, which no one may ever write

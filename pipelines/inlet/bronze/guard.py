@@ -16,7 +16,7 @@ import traceback
 from importlib import import_module
 from pathlib import Path
 
-from inlet import errors
+from inlet import errors, storage
 from inlet.errors import InletError
 
 KIND = "decoder_failed"
@@ -134,4 +134,4 @@ def _found(call):
 def apart(call, *paths: str):
     """What a call gives, made in a process of its own; in this one where there is nothing to read, and for addresses,
     whose clients do not outlive a fork."""
-    return in_child(call) if paths and not any("://" in path for path in paths) else call()
+    return in_child(call) if paths and all(map(storage.is_local, paths)) else call()

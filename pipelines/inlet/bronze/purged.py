@@ -13,8 +13,7 @@ import json
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-import fsspec
-
+from inlet import storage
 from inlet.bronze import history
 from inlet.bronze.files import as_problem, unpacked_name
 from inlet.bronze.framing import attempt
@@ -132,4 +131,4 @@ def _keep(project: Project, source: Source, listed: dict[str, dict], held: dict[
 
 
 def _place(project: Project, source: Source) -> tuple[Any, str]:
-    return fsspec.core.url_to_fs(project.lakehouse_path(FOLDER, f"{source.name}.json"))
+    return storage.open_store(project.lakehouse_path(FOLDER, f"{source.name}.json"))

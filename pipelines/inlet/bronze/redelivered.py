@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
-from inlet import lake
+from inlet import lake, storage
 from inlet.bronze import agreement, framing, history, ordered, rejudged
 from inlet.bronze.companions import companions_of, content_of, fails, num_records
 from inlet.bronze.files import has_settled, is_compressed, listing, open_file, unpacked
@@ -95,7 +95,7 @@ def _gives_parts(source: Source) -> bool:
 
 def _listed(project: Project, past: History, file: str, only: str | None) -> tuple[Source, str, dict]:
     """The source of a file, its path there, and what is listed of it."""
-    names = [file] if "://" in file else [str(Path(file).absolute()), str(Path(file).resolve())]
+    names = [str(Path(file).absolute()), str(Path(file).resolve())] if storage.is_local(file) else [file]
     paths = {name.removeprefix(f"{project.root}/") for name in names} | {file}
     found = []
     for source in project.sources.values():

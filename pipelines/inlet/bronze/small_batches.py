@@ -9,7 +9,7 @@ import logging
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from inlet import lake, unit
+from inlet import lake, storage, unit
 from inlet.bronze import blocks, guard, kafka, kept_message, lookups
 from inlet.bronze.files import is_compressed
 from inlet.bronze.transports import TRANSPORTS
@@ -28,7 +28,7 @@ def is_small(project: Project, files: list[dict]) -> bool:
     what it holds, and no topic that was made again, whose offsets are there twice."""
     sources = [project.sources[row["source"]] for row in files]
     return (
-        "://" not in project.lakehouse_path()
+        storage.is_local(project.lakehouse_path())
         and len(files) <= NUM_FILES
         and sum(map(project.size_of, files)) <= NUM_BYTES
         and not any(is_compressed(row["path"]) for row in files)

@@ -7,8 +7,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import fsspec
 from jinja2 import Environment, StrictUndefined
+
+from inlet import storage
 
 NO_ROWS = "no rows to check"
 NUM_INDEX = 1_000  # older lines leave the index; their pages and results stay
@@ -91,13 +92,13 @@ def _lines(index: str) -> list[str]:
     """What the index lists already, newest first. It is its own memory: a query over all results would grow with
     them.
     """
-    files, path = fsspec.core.url_to_fs(index)
+    files, path = storage.open_store(index)
     if not files.exists(path):
         return []
     return [line for line in files.cat_file(path).decode().splitlines() if line.startswith(LINE)]
 
 
 def _write(path: str, text: str) -> None:
-    files, path = fsspec.core.url_to_fs(path)
+    files, path = storage.open_store(path)
     files.makedirs(path.rsplit("/", 1)[0], exist_ok=True)
     files.pipe_file(path, text.encode())

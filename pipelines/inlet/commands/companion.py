@@ -28,7 +28,7 @@ def state(project: Project, path: str, past: bronze.History, state_of: Callable)
         if not files:
             return False, f"{path}: it comes with another file, which has not arrived"
         for name in files:
-            is_done, words = state_of(project, name if "://" in name else str(project.resolve(name)))
+            is_done, words = state_of(project, project.resolve(name))
             if not is_done:
                 return False, f"{path}: it comes with another file. {words}"
         named = next(iter(files)) if len(files) == 1 else counted(len(files), "file")

@@ -12,6 +12,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import IO
 
+from inlet import storage
 from inlet.bronze import load_times, lookups, parquet_rows
 from inlet.bronze.companions import companions_of, content_of, fails, num_records
 from inlet.bronze.files import DAMAGED, first_line, is_compressed, unpacked, unpacked_name
@@ -50,7 +51,7 @@ def source_of(project: Project, file: Path, name: str | None) -> Source:
     found = (
         everyone
         if len(everyone) == 1
-        else [s for s in everyone if "://" not in s.path and _is_in(file.resolve(), *project.folder(s))]
+        else [s for s in everyone if storage.is_local(s.path) and _is_in(file.resolve(), *project.folder(s))]
     )
     if len(found) == 1:
         return found[0]

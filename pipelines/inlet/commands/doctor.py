@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from inlet import bronze, config, silver
+from inlet import bronze, config, silver, storage
 from inlet.bronze import kafka, load_times
 from inlet.bronze.companions import companions_of
 from inlet.bronze.files import listing, unpacked_name
@@ -107,7 +107,7 @@ def _loopback() -> Finding:
 
 def _lakehouse(project: Project) -> Iterator[Finding]:
     path = project.lakehouse_path()
-    if "://" in path:
+    if not storage.is_local(path):
         yield Finding("lakehouse", True, path)
         return
     folder = Path(path)
@@ -191,7 +191,7 @@ def _source(project: Project, source: Source) -> Finding:
     try:
         if source.broker:
             return _broker(what, project, source)
-        folder = "" if "://" in source.path else project.folder(source)[0]
+        folder = project.folder(source)[0] if storage.is_local(source.path) else ""
         if folder and not Path(folder).is_dir():
             what_kind = "file" if Path(folder).suffix else "folder"
             no_folder = f"{source.path}: there is no {what_kind} {Path(folder).name}"
@@ -221,7 +221,7 @@ def _lacking(project: Project, source: Source, paths: list[str]) -> list[str]:
     named = {unpacked_name(path): path for path in paths}
     read = [path for path in named if not offers(codec, "ignored") or codec.ignored(path, source) is None]
     found = codec.preview(read, source, project.tables_of(source))
-    local = [Path(project.resolve(named[path])) for path in found.samples if "://" not in path]
+    local = [Path(project.resolve(named[path])) for path in found.samples if storage.is_local(path)]
     return [*found.lacking, *filter(None, (decode.refusal(project, source, file) for file in local))]
 
 
@@ -238,7 +238,7 @@ def _broker(what: str, project: Project, source: Source) -> Finding:
 
 def _lookalike(project: Project, folder: Path) -> str | None:
     """What stands beside a missing folder or file with almost its name, and no source reads it."""
-    read = {project.folder(source)[0] for source in project.sources.values() if "://" not in source.path}
+    read = {project.folder(source)[0] for source in project.sources.values() if storage.is_local(source.path)}
     alike = (
         [f.name for f in folder.parent.iterdir() if bool(f.suffix) == bool(folder.suffix) and str(f) not in read]
         if folder.parent.is_dir()

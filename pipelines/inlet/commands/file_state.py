@@ -5,7 +5,7 @@ import json
 import os
 from pathlib import Path
 
-from inlet import bronze, lake
+from inlet import bronze, lake, storage
 from inlet.bronze.files import hash_bytes, listing, open_file, remedy_of_rewritten, why
 from inlet.bronze.history import Reading
 from inlet.commands import companion, replay
@@ -19,7 +19,7 @@ def file_state(project: Project, file: str) -> tuple[bool, str]:
     """
     past = bronze.History(project)
     # of a link its own name first
-    spellings = [file] if "://" in file else [str(Path(file).absolute()), str(Path(file).resolve())]
+    spellings = [str(Path(file).absolute()), str(Path(file).resolve())] if storage.is_local(file) else [file]
     paths = [name.removeprefix(f"{project.root}/") for name in spellings]
     landed = past.of_files(None, paths)
     path = next((path for path in paths if any(row["path"] == path for row in landed)), paths[0])
@@ -27,7 +27,7 @@ def file_state(project: Project, file: str) -> tuple[bool, str]:
         return known
     rows = [row for row in landed if row["path"] == path]
     if not rows:
-        if "://" not in file and not os.path.lexists(file):
+        if storage.is_local(file) and not os.path.lexists(file):
             return False, f"{path}: nothing of it is landed, and there is no such file"
         return False, f"{path}: nothing of it is landed" + _why_it_waits(project, path, past)
     if rows[-1]["problem"]:

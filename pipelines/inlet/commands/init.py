@@ -10,7 +10,7 @@ from typing import NamedTuple
 import yaml
 from pydantic import ValidationError
 
-from inlet import config
+from inlet import config, storage
 from inlet.bronze.files import listing
 from inlet.bronze.foreign import foreign_files
 from inlet.codecs import CODECS
@@ -111,9 +111,9 @@ def init(folder: Path, source: FirstSource | None = None, has_airflow: bool = Fa
 def _foreign(project: config.Project, name: str) -> list[str]:
     """What the first source can't read of the files that are delivered already."""
     source = project.sources[name]
-    return (
-        [] if "://" in source.path else foreign_files(project, source, (path for path, _ in listing(project, source)))
-    )
+    if not storage.is_local(source.path):
+        return []
+    return foreign_files(project, source, (path for path, _ in listing(project, source)))
 
 
 def _steps(folder: Path, source: FirstSource | None) -> list[str]:

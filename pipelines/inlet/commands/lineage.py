@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from inlet import storage
 from inlet.config import Project
 from inlet.log import Log
 from inlet.table import Table
@@ -131,7 +132,7 @@ def place(url: str) -> tuple[str, str]:
     >>> place("/data/landing/*.lxg"), place("s3://bucket/shop/*.parquet"), place("sftp://me:secret@host/in/*.lxg")
     (('file', '/data/landing/*.lxg'), ('s3://bucket', 'shop/*.parquet'), ('sftp://host', 'in/*.lxg'))
     """
-    if "://" not in url:
+    if storage.is_local(url):
         return "file", url
     scheme, _, rest = without_user(url).partition("://")
     authority, _, name = rest.partition("/")

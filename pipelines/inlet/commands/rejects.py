@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import NamedTuple
 
-from inlet import change, lake
+from inlet import change, lake, storage
 from inlet.bronze import purged
 from inlet.codecs import CODECS
 from inlet.codecs.codec import offers
@@ -151,7 +151,7 @@ def to_inspect(project: Project, rows: list[dict]) -> tuple[str, int] | None:
     """As `in_file`, of the first row whose file is still there and whose codec says what its bytes are."""
     for row in rows:
         source, place = project.sources.get(row["source"]), in_file(project, row)
-        is_there = place and "://" not in place[0] and (project.root / place[0]).is_file()
+        is_there = place and storage.is_local(place[0]) and (project.root / place[0]).is_file()
         if source and place and is_there and offers(CODECS[source.codec], "annotate"):
             return place
     return None

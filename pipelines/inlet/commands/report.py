@@ -12,9 +12,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import fsspec
 from jinja2 import Environment, StrictUndefined
 
+from inlet import storage
 from inlet.commands import charts, facts, rejects, run_counts, runs, status
 from inlet.commands.show import time_of
 from inlet.commands.sql import command_of
@@ -65,7 +65,7 @@ def write(project: Project, out: str | None = None) -> str:
     path = out or project.lakehouse_path("report.html")
     text = page(gather(project, datetime.now(UTC)))
     try:
-        files, name = fsspec.core.url_to_fs(path)
+        files, name = storage.open_store(path)
         files.makedirs(files._parent(name), exist_ok=True)
         files.pipe_file(name, text.encode("utf-8", "replace"))
     except OSError as error:

@@ -14,8 +14,7 @@ import json
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
-import fsspec
-
+from inlet import storage
 from inlet.commands import lineage, metrics
 from inlet.config import Project
 from inlet.errors import InletError, together
@@ -87,9 +86,9 @@ def keep(project: Project, record: dict) -> None:
     """Add a line to the day's file. One run at a time writes, so a store's file may be written anew."""
     path = project.lakehouse_path(FOLDER, f"{record['began'][:10]}.jsonl")
     line = json.dumps(record, default=str, ensure_ascii=False).encode(errors="backslashreplace") + b"\n"
-    files, name = fsspec.core.url_to_fs(path)
+    files, name = storage.open_store(path)
     files.makedirs(name.rsplit("/", 1)[0], exist_ok=True)
-    if "://" in path:
+    if not storage.is_local(path):
         files.pipe_file(name, (files.cat_file(name) if files.exists(name) else b"") + line)
         return
     with open(name, "ab") as file:
@@ -98,7 +97,7 @@ def keep(project: Project, record: dict) -> None:
 
 def last(project: Project, num: int = NUM_SHOWN) -> list[dict]:
     """The newest runs, the newest first."""
-    files, folder = fsspec.core.url_to_fs(project.lakehouse_path(FOLDER))
+    files, folder = storage.open_store(project.lakehouse_path(FOLDER))
     found: list[dict] = []
     names = files.ls(folder, detail=False) if files.isdir(folder) else []
     for name in sorted((name for name in names if name.endswith(".jsonl")), reverse=True):

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from hashlib import pbkdf2_hmac
 from pathlib import Path
 
+from inlet import storage
 from inlet.config import Project
 from inlet.errors import ConfigError, EnvironmentLacks
 from inlet.lake import catalog, jars
@@ -107,7 +108,7 @@ def serving(project: Project, access: Access):
     """
     lakehouse = project.lakehouse_path()
     access.check()
-    if "://" not in lakehouse and not Path(lakehouse, "_catalog").exists():
+    if storage.is_local(lakehouse) and not Path(lakehouse, "_catalog").exists():
         raise ConfigError(f"There is nothing in {lakehouse} yet", "`inlet run` brings and publishes tables")
     our_classes = classes()
     with catalog.shared(lakehouse):

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inlet import checks, lake
+from inlet import checks, lake, storage
 from inlet.config import Project
 from inlet.errors import ConfigError, InletError
 from inlet.gold import dbt, evolve, generate, progress, small_batches
@@ -102,7 +102,7 @@ def run(
         "ledger": greatest,
         "applied": [list(row.values()) for row in applied if row["table_name"] in names],
         "few": SMALL if is_few and not is_small else {},
-        "kept": "delta" if "://" in lakehouse else "parquet",
+        "kept": "parquet" if storage.is_local(lakehouse) else "delta",
         "small": small_batches.states(project, changed, lags, new_tables) if is_light and not full_refresh else {},
     }
     if not full_refresh:
@@ -291,7 +291,7 @@ def _without_kept(project: Project, spark: "SparkSession", existing: set[str]) -
     left = set(filter(KEPT.fullmatch, existing))
     for name in left:
         spark.sql(f"drop table gold.{name}")
-    if "://" not in project.lakehouse_path():
+    if storage.is_local(project.lakehouse_path()):
         for folder in (Path(project.lakehouse_path()) / "gold").glob("*__folded_*"):
             if KEPT.fullmatch(folder.name):
                 shutil.rmtree(folder)

@@ -19,7 +19,7 @@ import deltalake
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from inlet import lake
+from inlet import lake, storage
 from inlet.config import Project
 from inlet.errors import TryAgain
 from inlet.gold.queries import MADE, Queries
@@ -86,7 +86,7 @@ def _later(source: str, batch_id: str, applied: dict[str, int]) -> str:
 def is_small(lakehouse: str, table: "Table") -> bool:
     """True if a batch of few changes can be written to the tables of a contract without Spark."""
     types = {column.name: column.type for column in table.columns}
-    if "://" in lakehouse or table.column_mapping or any(t.startswith(NO_COLUMNS) for t in types.values()):
+    if not storage.is_local(lakehouse) or table.column_mapping or any(t.startswith(NO_COLUMNS) for t in types.values()):
         return False
     if any(types[name] in NO_KEYS for name in table.key):
         return False

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from inlet import storage
 from inlet.errors import EnvironmentLacks, TryAgain
 from inlet.lake import derby
 from inlet.lake.place import check as check_place
@@ -220,7 +221,7 @@ def leave_all() -> None:
 
 def _is_ours(lakehouse: str) -> bool:
     """Is it for us to say which server is used?"""
-    return "://" not in lakehouse and not os.environ.get("INLET_CATALOG")
+    return storage.is_local(lakehouse) and not os.environ.get("INLET_CATALOG")
 
 
 @contextmanager

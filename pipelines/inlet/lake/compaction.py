@@ -13,6 +13,8 @@ import math
 from threading import RLock
 from urllib.parse import unquote
 
+from inlet import storage
+
 NUM_FILES, CHECKPOINT_COMMITS = 40, 10  # of a table that is written without Spark
 MB = 1 << 20
 SMALL_FILE = 32 * MB  # delta-rs leaves larger files as they are, and makes none
@@ -36,7 +38,7 @@ def keep_short(path: str) -> None:
             sizes = [size for _, size in _small_files(table)]
             if len(sizes) >= NUM_FILES and sum(sizes) <= SMALL_TABLE and not why_by_spark(table):
                 compact(table)
-            version, last = table.version(), snapshots.checkpoint_version(path) if "://" not in path else math.inf
+            version, last = table.version(), snapshots.checkpoint_version(path) if storage.is_local(path) else math.inf
             is_tenth = version % CHECKPOINT_COMMITS == 0  # at a URL, where a look costs a request
             if is_tenth if math.isinf(last) else version - last >= CHECKPOINT_COMMITS:
                 table.create_checkpoint()
@@ -72,14 +74,14 @@ def unwritable(table) -> str:
 
 def _has_int96(table) -> bool:
     """True if a small file holds times as INT96. Tables without times are not looked at."""
-    import fsspec
     import pyarrow.parquet as pq
 
     if "timestamp" not in table.schema().to_json():
         return False
     small = {path.rpartition("/")[2] for path, _ in _small_files(table)}
     for uri in (uri for uri in table.file_uris() if uri.rpartition("/")[2] in small):
-        with fsspec.open(unquote(uri), "rb") as file:
+        store, path = storage.open_store(unquote(uri))
+        with store.open(path, "rb") as file:
             schema = pq.ParquetFile(file).schema
             if any(schema.column(n).physical_type == "INT96" for n in range(len(schema))):
                 return True

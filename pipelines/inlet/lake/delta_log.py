@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Iterable, Iterator
 from urllib.parse import unquote
 
-import fsspec
+from inlet import storage
 
 COMMIT = re.compile(r"(\d{20})\.json")
 CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.\d{10}\.(\d{10}))?\.parquet")
@@ -33,7 +33,7 @@ class DeltaLog:
     """The log of one table. In: its path or address."""
 
     def __init__(self, place: str):
-        self.store, self.path = fsspec.core.url_to_fs(place)
+        self.store, self.path = storage.open_store(place)
         self.store.invalidate_cache()  # of listings
         self.commits: dict[int, tuple[str, float]] = {}  # version -> file, and the time it was written
         parts: dict[int, list[tuple[str, int]]] = {}

@@ -8,6 +8,7 @@ An entry is copied from that of a table that Spark made, so it has what this Spa
 import time
 from typing import TYPE_CHECKING, Any
 
+from inlet import storage
 from inlet.errors import ConfigError
 from inlet.lake import reads
 
@@ -22,7 +23,7 @@ def are_ours(spark: "SparkSession") -> bool:
     return (
         hasattr(spark, "_jsparkSession")
         and spark.conf.get("spark.sql.catalogImplementation", "") == "hive"
-        and "://" not in str(spark.conf.get("spark.sql.warehouse.dir", "://"))
+        and storage.is_local(str(spark.conf.get("spark.sql.warehouse.dir", "none://")))
     )
 
 

@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from inlet import storage
 from inlet.errors import EnvironmentLacks, TryAgain
 from inlet.lake import place
 
@@ -38,7 +39,7 @@ def writing(
     """
     if not relocates:
         place.check(lakehouse)
-    if "://" in lakehouse:
+    if not storage.is_local(lakehouse):
         yield lambda spark: None
         return
     path = Path(lakehouse) / "_writing"
@@ -94,7 +95,7 @@ def following(lakehouse: str):
     """Says that a run follows here, so that others wait for their turn. Out: `let_others(is_stopped)`, which returns
     when nobody waits for the lakehouse any more, or when the event is set.
     """
-    if "://" in lakehouse:
+    if not storage.is_local(lakehouse):
         yield lambda is_stopped: None
         return
 

@@ -13,8 +13,7 @@ deletion vectors that are in use. Why not CLUSTER BY: delta-rs does not write to
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import fsspec
-
+from inlet import storage
 from inlet.lake import compaction, reads
 from inlet.lake.compaction import MB, SMALL_FILE, SMALL_TABLE
 from inlet.lake.delta_log import DeltaLog
@@ -77,7 +76,7 @@ class Plan:
 
 def tables(lakehouse: str) -> list[str]:
     """The Delta tables of a lakehouse."""
-    store, root = fsspec.core.url_to_fs(lakehouse)
+    store, root = storage.open_store(lakehouse)
     folders = [f"{root}/{database}" for database in DATABASES]
     places = [place for folder in folders if store.isdir(folder) for place in store.ls(folder, detail=False)]
     return sorted(".".join(place.split("/")[-2:]) for place in places if store.isdir(f"{place}/_delta_log"))

@@ -10,6 +10,7 @@ import os
 import re
 from pathlib import Path
 
+from inlet import storage
 from inlet.errors import ConfigError
 
 FILE, CATALOG = "_place", "_catalog"
@@ -43,7 +44,7 @@ def write(lakehouse: str) -> None:
 
 def has_catalog(lakehouse: str) -> bool:
     """Is its catalog in the folder, and made?"""
-    return "://" not in lakehouse and (Path(lakehouse) / CATALOG).exists()
+    return storage.is_local(lakehouse) and (Path(lakehouse) / CATALOG).exists()
 
 
 def _places(lakehouse: str) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from inlet import storage
 from inlet.lake import snapshots
 
 if TYPE_CHECKING:
@@ -181,11 +182,10 @@ def has_files(lakehouse: str, table: str, number: int) -> bool:
     """Are all files of a Delta version of a table still there? VACUUM removes those of former versions, and the log
     does not say so."""
     import deltalake
-    import fsspec
 
     place = table_path(lakehouse, table)
     delta_table = deltalake.DeltaTable(place, version=number)
-    store, path = fsspec.url_to_fs(place)
+    store, path = storage.open_store(place)
     existing = {file.rpartition("/")[2] for file in store.find(path)}  # they are named by random ids
     if not {unquote(file.rpartition("/")[2]) for file in delta_table.file_uris()} <= existing:
         return False

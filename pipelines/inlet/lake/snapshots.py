@@ -16,6 +16,8 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from inlet import storage
+
 if TYPE_CHECKING:
     import deltalake
     import pyarrow as pa
@@ -176,7 +178,7 @@ def _opened(place: str, last: Snapshot | None) -> Snapshot | None:
     """In: the version that was read last, whose answers stay where it is still the newest."""
     import deltalake
 
-    if "://" not in place and not os.path.isdir(f"{place}/_delta_log"):
+    if storage.is_local(place) and not os.path.isdir(f"{place}/_delta_log"):
         return None
     if last and last.mark is not None and _mark(place, last.version) == last.mark:
         return last.next(partial(_mark, place))
@@ -184,7 +186,7 @@ def _opened(place: str, last: Snapshot | None) -> Snapshot | None:
         table = deltalake.DeltaTable(place)
     except deltalake.exceptions.TableNotFoundError:
         return None
-    if "://" not in place:
+    if storage.is_local(place):
         return Snapshot(table, _mark(place, table.version()))
     snapshot = Snapshot(table, None)
     return last if last and last.key == snapshot.key else snapshot

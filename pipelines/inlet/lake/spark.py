@@ -21,6 +21,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from inlet import storage
 from inlet.errors import EnvironmentLacks
 from inlet.lake import catalog, jars, place, reads, tables
 from inlet.lake.java import check_java
@@ -132,7 +133,7 @@ def session(
     from pyspark import SparkContext
     from pyspark.sql import SparkSession, types
 
-    if "://" not in lakehouse:
+    if storage.is_local(lakehouse):
         Path(lakehouse).mkdir(parents=True, exist_ok=True)
     os.environ["TZ"] = "UTC"  # the session's zone; Python would show timestamps in the machine's
     time.tzset()
@@ -172,7 +173,7 @@ def _is_small(lakehouse: str, new_bytes: int) -> bool:
     """True if the bytes that a lakehouse has taken in, and the new ones, are few. It is read without Spark."""
     tables_of_bytes = ("bronze.blocks", "bronze.messages", "silver.changes")
     return (
-        "://" not in lakehouse
+        storage.is_local(lakehouse)
         and new_bytes + sum(reads.size_bytes(lakehouse, name) for name in tables_of_bytes) <= QUICK_BYTES
     )
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING
 
-from inlet import change, unit
+from inlet import change, storage, unit
 from inlet.errors import EnvironmentLacks, TryAgain
 from inlet.lake import entries, place, reads
 from inlet.lake.compaction import SMALL_TABLE, keep_short, unwritable
@@ -149,7 +149,7 @@ def _with_columns_of(table: "deltalake.DeltaTable", rows: "pyarrow.Table") -> "p
 
 def takes_files(lakehouse: str, name: str) -> bool:
     """True if `add_files` can commit to a table: one in a folder, with no feature that asks more of a writer."""
-    snapshot = None if "://" in lakehouse else reads.newest(lakehouse, name)
+    snapshot = reads.newest(lakehouse, name) if storage.is_local(lakehouse) else None
     return bool(snapshot) and not unwritable(snapshot.table) and not snapshot.table.metadata().partition_columns
 
 

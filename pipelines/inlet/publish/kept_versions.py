@@ -14,9 +14,7 @@ A point that no pin names can be pinned for as long as its files happen to be th
 
 import json
 
-import fsspec
-
-from inlet import lake
+from inlet import lake, storage
 from inlet.config import Project
 from inlet.lake import maintenance
 from inlet.lake.delta_log import DeltaLog
@@ -96,7 +94,7 @@ def kept(project: Project) -> dict[str, Kept]:
 
 def _place(project: Project, *names: str):
     """The file system of the lakehouse, and a path on it below the folder of pins."""
-    store, path = fsspec.core.url_to_fs(project.lakehouse_path(FOLDER, *names))
+    store, path = storage.open_store(project.lakehouse_path(FOLDER, *names))
     store.invalidate_cache()  # of listings
     return store, path
 

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from inlet import lake
+from inlet import lake, storage
 from inlet.bronze import guard, kept_message, load_times, lookups
 from inlet.bronze.history import Reading
 from inlet.codecs import CODECS, columns
@@ -35,7 +35,7 @@ MESSAGE = 10  # a message, decoded by itself, costs as much as so many records o
 def write(batch: Batch, files: Sequence[Reading]) -> set[str]:
     """Decode the plain sources of a batch, and write their changes, rejects and control events. In: its rows of
     bronze.files. Out: the sources that were written; of the others nothing is written, and no account has changed."""
-    if "://" in batch.project.lakehouse_path() or batch.is_apart:
+    if not storage.is_local(batch.project.lakehouse_path()) or batch.is_apart:
         return set()
     landed, units = _few(batch, files)
     plain = sorted({unit["source"] for unit in units})

@@ -15,7 +15,7 @@ there are have no gap, and no record between the two is rejected: nobody can say
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from inlet import lake
+from inlet import lake, storage
 from inlet.codecs import CODECS
 from inlet.codecs.codec import offers
 from inlet.config import Project
@@ -125,7 +125,7 @@ def follow(batch: Batch) -> None:
     sources = sorted({*first.sources} & {*batch.sources}) if first else []
     of_batch = project.lakehouse_path(), batch.stored, kinds, sources, batch.batch_id
     left = None
-    if "://" not in project.lakehouse_path():  # else Spark reads silver side by side
+    if storage.is_local(project.lakehouse_path()):  # else Spark reads silver side by side
         is_small = batch.num_changes <= NUM_SMALL
         left = None if is_small else whole_transactions.append(*of_batch)
         if (is_small or left is not None) and small_transactions.update(*of_batch, left):

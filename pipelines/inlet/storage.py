@@ -1,0 +1,174 @@
+"""Where files and tables lie: in a folder of this machine, or at an address of a store (`s3://`, `abfss://`, `gs://`,
+or any that fsspec knows). Nothing else asks which of the two a place is, or opens a store.
+
+    storage:                           # of inlet.yml; needed where a store is not the one that its scheme means
+      s3://landing:                    # for addresses that begin so; of several that fit, the longest
+        endpoint: http://127.0.0.1:9000
+        region: eu-central-1
+
+Secrets are no settings. Each library takes them from the environment: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or a
+profile, or the role of the machine), AZURE_STORAGE_ACCOUNT_KEY, GOOGLE_APPLICATION_CREDENTIALS.
+"""
+
+import glob
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote, urlsplit
+
+from pydantic import BaseModel, ConfigDict
+
+from inlet.errors import ConfigError, EnvironmentLacks, InletError, TryAgain
+
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
+
+ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(::[a-z0-9+.-]+)*://")  # `simplecache::s3://...` is one of fsspec's, too
+
+
+class Store(BaseModel):
+    """What reaching a store takes besides its address."""
+
+    model_config = ConfigDict(extra="forbid")
+    endpoint: str | None = None  # of a store that is not its vendor's own
+    region: str | None = None
+
+
+def _s3(store: Store) -> dict[str, Any]:
+    return {"client_kwargs": {"region_name": store.region} if store.region else {}, "endpoint_url": store.endpoint}
+
+
+class Scheme(NamedTuple):
+    package: str  # that fsspec needs
+    extra: str  # of Inlet's, that installs it
+    options: Callable[[Store], dict[str, Any]]  # as fsspec takes them
+
+
+SCHEMES = {
+    "s3": Scheme("s3fs", "s3", _s3),
+    "s3a": Scheme("s3fs", "s3", _s3),
+    "abfss": Scheme("adlfs", "azure", lambda store: {}),
+    "gs": Scheme("gcsfs", "gcs", lambda store: {"endpoint_url": store.endpoint} if store.endpoint else {}),
+}
+CLIENTS = ("aiobotocore", "aiohttp", "azure", "botocore", "gcsfs", "google")  # whose errors are none of fsspec's
+_stores: dict[str, Store] = {}  # of the project that was read last, by how addresses begin
+
+
+def use(stores: dict[str, Store]) -> None:
+    """Reach addresses so from now on, in this process and in those that it forks."""
+    _stores.clear()
+    _stores.update(stores)
+
+
+def is_local(place: str) -> bool:
+    """Is it a path of this machine?
+
+    >>> is_local("landing/a:b/*.lxg"), is_local("s3://shop/landing"), is_local("memory://landing")
+    (True, False, False)
+    """
+    return not ADDRESS.match(place)
+
+
+def as_path(place: str) -> str:
+    """The path that a `file:` URL names; every other place as it is.
+
+    >>> as_path("file:///data/my%20lake"), as_path("file:/data"), as_path("s3://shop")
+    ('/data/my lake', '/data', 's3://shop')
+    """
+    return unquote(urlsplit(place).path) if place.startswith("file:/") else place
+
+
+def store_of(address: str) -> Store:
+    """How an address is reached."""
+    fitting = [start for start in _stores if address.startswith(start)]
+    return _stores[max(fitting, key=len)] if fitting else Store()
+
+
+def open_store(place: str) -> "tuple[AbstractFileSystem, str]":
+    """The file system of a path or an address, and the place on it. Raises: EnvironmentLacks where its package is not
+    installed, or fsspec knows no such store."""
+    import fsspec
+
+    scheme = place.partition("://")[0]
+    known = None if is_local(place) else SCHEMES.get(scheme)
+    try:
+        if known is None:
+            return fsspec.core.url_to_fs(place)
+        store = fsspec.filesystem(scheme, **known.options(store_of(place)))
+        return store, store._strip_protocol(place)  # `url_to_fs` reads `a::b` in a name as two addresses
+    except (ImportError, ValueError) as error:
+        remedy = f"pip install 'inlet[{known.extra}]'" if known else "See to what the error says"
+        raise EnvironmentLacks(f"{scheme}:// cannot be opened: {error}", remedy) from error
+
+
+def find(pattern: str) -> Iterator[tuple[str, dict]]:
+    """(address, what its store tells of it) of the files that a pattern names; without a wildcard it names a folder.
+    Raises: ConfigError where the bucket does not exist, EnvironmentLacks where it may not be listed, TryAgain where the
+    store does not answer."""
+    from fsspec.utils import glob_translate
+
+    store, place = open_store(pattern if glob.has_magic(pattern) else pattern.rstrip("/") + "/*")
+    store.invalidate_cache()  # of listings: a run that follows looks again
+    root = re.split(r"[*?[]", place, maxsplit=1)[0].rpartition("/")[0]
+    depth = None if "**" in place else place.removeprefix(root).strip("/").count("/") + 1
+    is_flat = depth is None and pattern.partition("://")[0] in SCHEMES  # listed in pages, whatever folders there are
+    with answering(pattern):
+        try:
+            given = {} if is_flat else {"on_error": "raise"}  # else what may not be listed is left out without a word
+            found = store.find(root, maxdepth=depth, detail=True, **given)
+        except FileNotFoundError:  # no file has come, or
+            if pattern.partition("://")[0] in SCHEMES and not store.exists(bucket := root.partition("/")[0]):
+                raise ConfigError(
+                    f"{pattern}: there is no bucket {bucket}", "Create it, or name another one in `from`"
+                ) from None
+            found = {}
+    matching = re.compile(glob_translate(place))
+    for name, about in found.items():
+        if matching.match(name) and about["type"] == "file":
+            yield store.unstrip_protocol(name), about
+
+
+class Stream:
+    """A file of a store that is read. Raises: TryAgain or EnvironmentLacks for the errors of the store's client, and
+    OSError as any file does."""
+
+    def __init__(self, address: str):
+        store, name = open_store(address)
+        self._address = address
+        with answering(address, of_files=False):
+            self._file = store.open(name, "rb")
+
+    def read(self, *num: int) -> bytes:
+        with answering(self._address, of_files=False):
+            return self._file.read(*num)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def __enter__(self) -> "Stream":
+        return self
+
+    def __exit__(self, *error) -> None:
+        self._file.close()
+
+
+@contextmanager
+def answering(address: str, of_files: bool = True) -> Iterator[None]:
+    """Errors of a store in words. In: whether those that a file raises, too, are of the store."""
+    try:
+        yield
+    except (InletError, FileNotFoundError):
+        raise
+    except PermissionError as error:
+        if not of_files:
+            raise
+        remedy = "Give the credentials of this environment the right to list and to read it, or export others"
+        raise EnvironmentLacks(f"{address} may not be read: {error}", remedy) from error
+    except Exception as error:
+        if not type(error).__module__.startswith(CLIENTS) and not (of_files and isinstance(error, OSError)):
+            raise
+        if "Credentials" in type(error).__name__:
+            remedy = "Export those of its store, as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+            raise EnvironmentLacks(f"{address} cannot be read without credentials: {error}", remedy) from error
+        raise TryAgain(f"{address}: its store does not answer: {error}", "Run again when it does") from error

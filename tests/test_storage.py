@@ -1,0 +1,154 @@
+"""Places: which are addresses, what a store lists, and what is said where it cannot be reached."""
+
+import socket
+
+import pytest
+import requests
+import yaml
+
+from inlet import bronze, config, storage
+from inlet.bronze import blocks
+from inlet.errors import ConfigError, EnvironmentLacks, TryAgain
+from tests import projects, stores
+from tests.encode import linkexpress
+
+BUCKET = "landing"
+NAMES = ["20260105031500_000012.lxg", "it's 100% [1].lxg", "在庫 #1+1?&=.lxg", "a::b.lxg", "dt=1;x.lxg"]
+
+
+@pytest.fixture(scope="module")
+def store():
+    with pytest.MonkeyPatch.context() as monkeypatch, stores.s3(monkeypatch, BUCKET) as (endpoint, client):
+        yield endpoint, client
+
+
+@pytest.fixture
+def strict_store(monkeypatch):
+    """A store that looks who asks, and knows nobody."""
+    with stores.s3(monkeypatch, "strict") as (endpoint, _):
+        requests.post(f"{endpoint}/moto-api/reset-auth", data=b"0", timeout=10).raise_for_status()
+        yield endpoint
+        requests.post(f"{endpoint}/moto-api/reset-auth", data=b"inf", timeout=10).raise_for_status()
+
+
+def said(project: config.Project, stores: dict) -> config.Project:
+    """A project with a block `storage`."""
+    path = project.root / "pipelines" / "inlet.yml"
+    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | {"storage": stores}))
+    return config.load(project.root)
+
+
+def project_of(root, pattern: str, endpoint: str) -> config.Project:
+    options = projects.DEPOT["options"] | {"file_name": r".*(?P<time>)"}
+    made = projects.make(root, {"depot": {**projects.DEPOT, "from": pattern, "options": options}})
+    return said(made, {"s3://": {"endpoint": endpoint, "region": stores.REGION}})
+
+
+def planned(project, *before) -> list[dict]:
+    sources, history = list(project.sources.values()), bronze.History(project, [*before])
+    return bronze.plan_batch(project, sources, history, now=1e12).files
+
+
+@pytest.mark.parametrize(
+    "pattern, expected",
+    [
+        ("names", NAMES),
+        ("names/*.lxg", NAMES),
+        ("names/it*.lxg", NAMES[1:2]),
+        ("names/**/*.lxg", [*NAMES, "deep/er/last.lxg"]),
+        ("names/*/er/*", ["deep/er/last.lxg"]),
+        ("none", []),
+    ],
+)
+def test_a_pattern_names_objects_as_it_names_files_of_a_folder(store, tmp_path, pattern, expected):
+    endpoint, client = store
+    for name in [*NAMES, "deep/er/last.lxg", ".hidden", "_SUCCESS", "folder/"]:
+        client.put_object(Bucket=BUCKET, Key=f"names/{name}", Body=name.encode())
+    project = project_of(tmp_path, f"s3://{BUCKET}/{pattern}", endpoint)
+    found = planned(project)
+    assert sorted(row["path"] for row in found) == sorted(f"s3://{BUCKET}/names/{name}" for name in expected)
+    for row in found:
+        read = b"".join(block["bytes"] for block in blocks.units_of(project, row))
+        assert row["path"].endswith(read.decode()) and row["modified_at"] is not None
+
+
+def test_an_object_that_was_written_again_and_longer_is_read_from_where_it_was(store, tmp_path):
+    endpoint, client = store
+    project = project_of(tmp_path, f"s3://{BUCKET}/grown/*.lxg", endpoint)
+    records = [projects.item_records(1 + 4 * n, 4) for n in range(2)]
+    first, second = (linkexpress.encode_file(some, True, "big", "cp932", {1: projects.LAYOUT}) for some in records)
+    ends = []
+    before: list[dict] = []
+    for body in (first, first, first + second):  # in one process: its listing is a new one each time
+        client.put_object(Bucket=BUCKET, Key="grown/a.lxg", Body=body)
+        new = planned(project, *before)
+        ends.append([(row["ofs_start"], row["ofs_end"]) for row in new])
+        before += new
+    assert ends == [[(0, len(first))], [], [(len(first), len(first + second))]]
+
+
+def test_objects_are_listed_in_pages(store, tmp_path):
+    endpoint, client = store
+    names = {f"many/{n:05}.lxg" for n in range(1_050)}
+    for name in names:
+        client.put_object(Bucket=BUCKET, Key=name, Body=b"")
+    project_of(tmp_path, f"s3://{BUCKET}/many", endpoint)
+    assert {address.removeprefix(f"s3://{BUCKET}/") for address, _ in storage.find(f"s3://{BUCKET}/many")} == names
+
+
+def test_a_bucket_that_does_not_exist_is_not_one_without_files(store, tmp_path):
+    project = project_of(tmp_path, "s3://landing-of-shop/in", store[0])
+    with pytest.raises(ConfigError, match="there is no bucket landing-of-shop. Create it"):
+        planned(project)
+
+
+def test_a_store_that_does_not_answer_is_asked_again_by_the_next_run(tmp_path, monkeypatch):
+    monkeypatch.setattr("s3fs.core.S3FileSystem.retries", 1)
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        endpoint = f"http://127.0.0.1:{server.getsockname()[1]}"
+    project = project_of(tmp_path, f"s3://{BUCKET}/in", endpoint)
+    with pytest.raises(TryAgain, match=f"s3://{BUCKET}/in: its store does not answer.*Run again when it does"):
+        planned(project)
+    with pytest.raises(TryAgain, match="a.lxg: its store does not answer"):
+        storage.Stream(f"s3://{BUCKET}/in/a.lxg").read()
+
+
+def test_credentials_that_a_store_does_not_know_stop_the_run(tmp_path, strict_store, monkeypatch):
+    for pattern in ("s3://strict/in", "s3://strict/in/*.lxg", "s3://strict/in/**"):
+        with pytest.raises(EnvironmentLacks, match="may not be read.*export others") as raised:
+            planned(project_of(tmp_path, pattern, strict_store))
+        assert "a secret" not in str(raised.value)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    storage.open_store("s3://strict")[0].clear_instance_cache()
+    with pytest.raises(EnvironmentLacks, match="without credentials.*AWS_ACCESS_KEY_ID"):
+        planned(project_of(tmp_path, pattern, strict_store))
+
+
+def test_the_longest_beginning_of_an_address_says_how_it_is_reached():
+    storage.use({"s3://": storage.Store(region="a"), "s3://shop": storage.Store(region="b")})
+    addresses = ("s3://shop/in", "s3://depot/in", "gs://shop/in")
+    assert [storage.store_of(address).region for address in addresses] == ["b", "a", None]
+
+
+@pytest.mark.parametrize(
+    "block, message",
+    [
+        ({"s3://": {"key": "k"}}, "storage.s3://: key: is not known"),
+        ({"landing": {}}, "storage.landing is no beginning of an address. It looks like `s3://bucket`"),
+        ({"s3://": "eu"}, "storage.s3://: expected fields"),
+    ],
+)
+def test_what_storage_cannot_mean_is_said(tmp_path, block, message):
+    with pytest.raises(ConfigError) as raised:
+        said(projects.make(tmp_path), block)
+    assert message in str(raised.value)
+
+
+def test_a_url_of_a_file_is_its_path(tmp_path):
+    place = f"file://{tmp_path}/landing/*.lxg"
+    project = projects.make(tmp_path, {"depot": {**projects.DEPOT, "from": place}}, lakehouse=f"file://{tmp_path}/lake")
+    assert project.sources["depot"].path == f"{tmp_path}/landing/*.lxg"
+    assert project.lakehouse_path("gold") == f"{tmp_path}/lake/gold"
