@@ -14,6 +14,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 os.environ["TZ"] = "Asia/Tokyo"  # nothing may depend on the machine's zone
 time.tzset()
 os.environ.pop("INLET_CATALOG", None)  # tests open catalogs of their own
+os.environ |= {
+    "AWS_ACCESS_KEY_ID": "inlet",
+    "AWS_SECRET_ACCESS_KEY": "a secret",
+}  # of stores.py, also for Spark's workers
 os.environ.pop("COLUMNS", None)  # as wide as output that no one reads at a terminal
 # a JVM that lives for minutes spends more on compiling well than that saves; the cache that comes with that option is
 # too small for Spark

@@ -4,18 +4,15 @@ import logging
 from contextlib import contextmanager
 
 import boto3
-import pytest
 from moto.server import ThreadedMotoServer
 
 REGION = "eu-central-1"
 
 
 @contextmanager
-def s3(monkeypatch: pytest.MonkeyPatch, bucket: str):
+def s3(bucket: str):
     """A store with an empty bucket. Out: its address, and a client of it."""
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "inlet")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a secret")
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     try:

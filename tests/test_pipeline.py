@@ -1,5 +1,5 @@
 """Real bytes of three formats, the whole way: random streams go through bronze, silver and gold and must equal the
-reference.
+reference. Every other one is delivered to an object store.
 
 One run carries many streams, each as a source of its own. `qlik`, `linkexpress` and `goldengate` below say what each
 format can carry of a stream, write it as files, and give the changes as the format must place them; everything else is
@@ -24,7 +24,7 @@ from inlet.commands import show
 from inlet.errors import ConfigError
 from inlet.gold import generate
 from inlet.publish import pins
-from tests import goldengate_streams, reference
+from tests import goldengate_streams, reference, stores
 from tests.conftest import ALL_ROUNDS
 from tests.encode import goldengate_columns, goldengate_trail, linkexpress, linkexpress_journal, qlik
 from tests.streams import Change, stream
@@ -402,15 +402,33 @@ def ran(spark, lakehouse, tmp_path_factory) -> SimpleNamespace:
             sources[name], changes[table][name] = write(random.Random(name), name, root / "delivery")
             checkpoints[name] = sources[name].pop("checkpoints", [])
             arrivals[name] = sources[name].pop("arrivals", {})
-    project = make_project(root, lakehouse, sources)
-    for batch in range(NUM_BATCHES):
-        shutil.copytree(root / "delivery" / str(batch), root / "landing", dirs_exist_ok=True)
-        new = bronze.plan_batch(project, list(project.sources.values()), bronze.History(project))
-        bronze.land(project, spark, new)
-        silver.run(project, spark, new.batch_id)
-        gold.run(project, spark, gold.pending(project))
-        shown.append(public_parts(project, spark))
+    with stores.s3("landing") as (endpoint, client):
+        in_store = [name for n, name in enumerate(sources) if n // 3 % 2]
+        for name in in_store:
+            sources[name] = yaml.safe_load(yaml.safe_dump(sources[name]).replace("landing/", "s3://landing/"))
+        project = make_project(root, lakehouse, sources, {"s3://": {"endpoint": endpoint, "region": stores.REGION}})
+        for batch in range(NUM_BATCHES):
+            bring(root / "delivery" / str(batch), root / "landing", in_store, client)
+            shown.append(run_batch(project, spark))
     return SimpleNamespace(project=project, changes=changes, checkpoints=checkpoints, arrivals=arrivals, shown=shown)
+
+
+def bring(batch: Path, landing: Path, in_store: list[str], client) -> None:
+    """Deliver the files of a batch: to the folder, or to the bucket."""
+    for folder in batch.iterdir():
+        if folder.name not in in_store:
+            shutil.copytree(folder, landing / folder.name, dirs_exist_ok=True)
+        for file in folder.iterdir() if folder.name in in_store else ():
+            client.upload_file(str(file), "landing", f"{folder.name}/{file.name}")
+
+
+def run_batch(project: config.Project, spark) -> tuple[publish.Point, list[dict[str, list[tuple]]]]:
+    """Out: as `public_parts`."""
+    new = bronze.plan_batch(project, list(project.sources.values()), bronze.History(project))
+    bronze.land(project, spark, new)
+    silver.run(project, spark, new.batch_id)
+    gold.run(project, spark, gold.pending(project))
+    return public_parts(project, spark)
 
 
 @pytest.fixture(scope="module")
@@ -435,9 +453,10 @@ def public_parts(project: config.Project, spark) -> tuple[publish.Point, list[di
     return point, [by_source(row[1:] for row in rows if row.asked == n) for n in range(len(asked))]
 
 
-def make_project(root: Path, lakehouse: str, sources: dict) -> config.Project:
+def make_project(root: Path, lakehouse: str, sources: dict, stores: dict) -> config.Project:
     (root / "pipelines" / "tables").mkdir(parents=True)
-    (root / "pipelines" / "inlet.yml").write_text(yaml.safe_dump({"lakehouse": lakehouse, "sources": sources}))
+    about = {"lakehouse": lakehouse, "sources": sources, "storage": stores}
+    (root / "pipelines" / "inlet.yml").write_text(yaml.safe_dump(about))
     for table, (name, columns) in TABLES.items():
         said = [
             {"name": n, "type": type_, "source_type": source_type, "encoding": "hex" if type_ == "binary" else None}

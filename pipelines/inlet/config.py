@@ -251,7 +251,7 @@ def known(names: dict, name: str, what: str):
     return names[name]
 
 
-class Loader(yaml.SafeLoader):
+class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     """Only `true` and `false` are booleans, as in YAML 1.2: a column may be called NO, or ON. Only plain decimal digits
     are a number: 007, 0x1F and 12:30 are text, where YAML 1.1 makes 7, 31 and 750 of them."""
 

@@ -17,7 +17,7 @@ from inlet.bronze.history import History, Place, Reading
 from inlet.codecs import CODECS
 from inlet.codecs.codec import offers
 from inlet.config import Project
-from inlet.errors import EnvironmentLacks, InletError, Reject, TryAgain
+from inlet.errors import InletError, Reject, TryAgain
 from inlet.source import Source
 
 
@@ -243,8 +243,8 @@ def _listed(project: Project, source: Source, new: Plan) -> list[tuple[str, dict
     """The files of a source; none where they cannot be listed, which the plan then says."""
     try:
         return list(listing(project, source))
-    except ImportError as error:
-        new.unlisted[source.name] = EnvironmentLacks(f"{source.path}: {error}", "Install what it names")
+    except InletError as error:
+        new.unlisted[source.name] = error
     except (OSError, ValueError) as error:
         new.unlisted[source.name] = TryAgain(f"{source.path}: {error}", "The next run tries again")
     return []
