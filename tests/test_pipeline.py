@@ -409,7 +409,10 @@ def ran(spark, lakehouse, tmp_path_factory) -> SimpleNamespace:
         project = make_project(root, lakehouse, sources, {"s3://": {"endpoint": endpoint, "region": stores.REGION}})
         for batch in range(NUM_BATCHES):
             bring(root / "delivery" / str(batch), root / "landing", in_store, client)
-            shown.append(run_batch(project, spark))
+            with pytest.MonkeyPatch.context() as patch:
+                if batch == 1:  # its files are read by Spark's tasks
+                    patch.setattr("inlet.bronze.small_batches.NUM_FILES", 0)
+                shown.append(run_batch(project, spark))
     return SimpleNamespace(project=project, changes=changes, checkpoints=checkpoints, arrivals=arrivals, shown=shown)
 
 
