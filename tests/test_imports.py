@@ -3,6 +3,7 @@ clock.
 """
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -117,6 +118,11 @@ def test_imports_go_one_way(path):
         and file.relative_to(PACKAGE).parts[0] != path.relative_to(PACKAGE).parts[0]
     ]
     assert upward == []
+
+
+def test_one_module_opens_stores_and_tells_addresses_from_paths():
+    asks = {name_of(p) for p in FILES if "fsspec" in imported(p) or re.search(r"""["']://["']""", p.read_text("utf-8"))}
+    assert asks == {"storage.py", "commands/lineage.py"}  # lineage names the two parts of an address
 
 
 def test_no_circle_of_imports():

@@ -1,5 +1,6 @@
 """The package as others install it: it declares what it imports, and a wheel makes projects that run."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -14,10 +15,11 @@ import pytest
 from tests.test_imports import imported
 
 REPO = Path(__file__).resolve().parents[1]
+PROJECT = REPO / "pyproject.toml"
 
 
 def test_what_the_package_imports_it_declares():
-    project = tomllib.loads((REPO / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads(PROJECT.read_text())["project"]
     optional = [name for extra, names in project["optional-dependencies"].items() if extra != "test" for name in names]
     declared = {re.match("[a-z0-9.-]+", name)[0] for name in [*project["dependencies"], *optional]}
     modules = {name.split(".")[0] for path in (REPO / "pipelines").rglob("*.py") for name in imported(path)}
@@ -75,6 +77,19 @@ def python(folder: Path, *words: str, path: list[Path]) -> subprocess.CompletedP
     return subprocess.run([sys.executable, *words], cwd=folder, capture_output=True, text=True, env=env)
 
 
+def link_packages(folder: Path, left_out: set[str], source: Path = Path(pytest.__file__).parents[1]) -> Path:
+    """A folder of the installed packages. In: files and folders that it lacks, as dbt/adapters/spark or, whatever its
+    version, pyspark."""
+    folder.mkdir(parents=True)
+    for entry in source.iterdir():
+        inner = {name.partition("/")[2] for name in left_out if name.startswith(f"{entry.name}/")}
+        if inner:
+            link_packages(folder / entry.name, inner, entry)
+        elif entry.name.split("-")[0] not in left_out | {"__editable__", "__pycache__"}:
+            (folder / entry.name).symlink_to(entry)
+    return folder
+
+
 @pytest.mark.slow
 def test_an_installed_wheel_makes_a_project_that_runs(wheel, tmp_path):
     for words in (["init", "mine", "--airflow"], ["run", "--project", "mine"]):
@@ -101,14 +116,26 @@ def test_the_wheel_brings_no_pyspark_and_says_what_it_lacks_without(wheel, tmp_p
         re.match("Requires-Dist: ([a-z0-9-]+)", line)[1].replace("-", "_"): "extra ==" in line for line in required
     }
     assert {name: by_extra[name] for name in of_spark} == dict.fromkeys(of_spark, True)
-    others = tmp_path / "packages"
-    others.mkdir()
-    for entry in Path(pytest.__file__).parents[1].iterdir():
-        if entry.name.split("-")[0] not in of_spark | {"delta", "__editable__", "__pycache__"}:
-            (others / entry.name).symlink_to(entry)
-    path = [wheel, others]
+    path = [wheel, link_packages(tmp_path / "packages", of_spark | {"delta"})]
     every = "import pkgutil, inlet; [__import__(m.name) for m in pkgutil.walk_packages(inlet.__path__, 'inlet.')]"
     assert python(tmp_path, "-S", "-c", every, path=path).stderr == ""
     assert python(tmp_path, "-S", "-m", "inlet.cli", "init", "mine", path=path).returncode == 0
     done = python(tmp_path, "-S", "-m", "inlet.cli", "doctor", "--project", "mine", path=path)
     assert done.returncode == 5 and "PySpark is not installed" in done.stdout
+
+
+@pytest.mark.proof
+def test_gold_is_built_with_the_oldest_dbt_spark_that_the_package_takes(tmp_path):
+    """That of 1.10 lets dbt-databricks 1.12 be installed next to it; the locked one is the newest."""
+    uv, at_least = Path(sys.executable).with_name("uv"), re.search(r'"dbt-spark>=([\d.]+)', PROJECT.read_text())[1]
+    oldest = tmp_path / "oldest"
+    install = ["pip", "install", "-q", "--no-deps", "--target", oldest, "-p", sys.executable]
+    subprocess.run([uv, *install, f"dbt-spark=={at_least}.*"], check=True)
+    packages = link_packages(tmp_path / "packages", {"dbt_spark", "dbt/adapters/spark", "dbt/include/spark"})
+    for name in ("dbt/adapters/spark", "dbt/include/spark"):
+        (packages / name).symlink_to(oldest / name)
+    (info,) = oldest.glob("dbt_spark-*")
+    (packages / info.name).symlink_to(info)
+    path = ":".join(map(str, (REPO / "pipelines", REPO, packages)))
+    tests = [sys.executable, "-S", "-m", "pytest", "-m", "not proof", "tests/test_gold_runs.py"]
+    subprocess.run(tests, cwd=REPO, env=os.environ | {"PYTHONPATH": path}, check=True)
