@@ -95,11 +95,11 @@ def test_a_point_is_the_newest_checkpoint_at_which_no_transaction_is_open(spark,
     assert first.held == {
         "within": f"the next checkpoint; changes up to {seq(45)} wait for it; NIGHT, at {seq(42)}, lies within "
         "transaction D (sources.*.publish_at)",
-        "open": f"transaction E lacks events; 1 are there, the first at {seq(50)} (sources.*.open_transaction_minutes "
-        "says how long)",
+        "open": f"transaction E lacks events; 1 change there, the first at {seq(50)} "
+        "(sources.*.open_transaction_minutes says how long)",
         "never": f"the next checkpoint; changes up to {seq(11)} wait for it; there was none yet (sources.*.publish_at)",
-        "usual": f"transaction B lacks events; 1 are there, the first at {seq(20)} (sources.*.open_transaction_minutes "
-        "says how long)",
+        "usual": f"transaction B lacks events; 1 change there, the first at {seq(20)} "
+        "(sources.*.open_transaction_minutes says how long)",
     }
     rest = [replace(change, counter=2, last=True) for change in transaction("E", 51)]
     bring(

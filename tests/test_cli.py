@@ -456,8 +456,8 @@ def test_a_query_that_cannot_be_meant_is_a_usage_error(spark, lakehouse, tmp_pat
         ("select from 1 1", "public", "Fix the query"),
         ("select * from gold.nothing", "public", "Fix the query"),
         ("selct 1", "public", "only reads"),
-        ("with x as (select 1) insert into gold.applied select * from x", "public", "only reads"),
-        ("from gold.applied insert into gold.applied select *", "public", "only reads"),
+        ("with x as (select 1L) insert into silver.stopped (batch_id) select * from x", "public", "only reads"),
+        ("from silver.stopped insert into silver.stopped select *", "public", "only reads"),
         ("select 1", "nope", "no database nope"),
     ):
         with pytest.raises(ConfigError, match=said) as raised:

@@ -414,7 +414,7 @@ def test_rejects_of_a_table_come_with_those_that_may_be_of_it(busy):
 
 def test_doctor_says_what_is_rejected_and_fails_nothing_for_it(busy):
     [finding] = [f for f in doctor.examine(busy.root) if f.what == "rejects"]
-    assert finding.is_good and "1 records are rejected (1 bad_digit); `inlet rejects` says why" in finding.found
+    assert finding.is_good and "1 record rejected (1 bad_digit); `inlet rejects` says why" in finding.found
     assert rejects.open_rejects(busy) == Counter({("depot", "bad_digit"): 1})
 
 

@@ -137,6 +137,8 @@ def test_the_longest_beginning_of_an_address_says_how_it_is_reached():
         ({"s3://": {"key": "k"}}, "storage.s3://: key: is not known"),
         ({"landing": {}}, "storage.landing is no beginning of an address. It looks like `s3://bucket`"),
         ({"s3://": "eu"}, "storage.s3://: expected fields"),
+        ({"s3://": {"endpoint": "127.0.0.1:9000"}}, "storage.s3://: endpoint: "),
+        ({"s3://landung": {}}, "storage.s3://landung fits the address of no source"),
     ],
 )
 def test_what_storage_cannot_mean_is_said(tmp_path, block, message):

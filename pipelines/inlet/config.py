@@ -173,6 +173,12 @@ def load(root: Path | str, is_unfinished: bool = False) -> Project:
                     + (f". Contracts are there for {', '.join(sorted(contracts))}" if contracts else ""),
                 )
     stores = _stores(fields.get("storage"), f"{config}: storage")
+    for start in stores:
+        if not any(source.path.startswith(start) for source in sources.values()):
+            raise ConfigError(
+                f"{config}: storage.{start} fits the address of no source",
+                "It is what `from` of a source begins with, as `s3://bucket` or `s3://`",
+            )
     storage.use(stores)
     return Project(
         root=root,
@@ -251,7 +257,7 @@ def known(names: dict, name: str, what: str):
     return names[name]
 
 
-class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+class Loader(yaml.SafeLoader):
     """Only `true` and `false` are booleans, as in YAML 1.2: a column may be called NO, or ON. Only plain decimal digits
     are a number: 007, 0x1F and 12:30 are text, where YAML 1.1 makes 7, 31 and 750 of them."""
 

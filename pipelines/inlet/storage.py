@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from inlet.errors import ConfigError, EnvironmentLacks, InletError, TryAgain
 
@@ -31,7 +31,7 @@ class Store(BaseModel):
     """What reaching a store takes besides its address."""
 
     model_config = ConfigDict(extra="forbid")
-    endpoint: str | None = None  # of a store that is not its vendor's own
+    endpoint: str | None = Field(None, pattern="^https?://.")  # of a store that is not its vendor's own
     region: str | None = None
 
 
@@ -171,4 +171,7 @@ def answering(address: str, of_files: bool = True) -> Iterator[None]:
         if "Credentials" in type(error).__name__:
             remedy = "Export those of its store, as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
             raise EnvironmentLacks(f"{address} cannot be read without credentials: {error}", remedy) from error
-        raise TryAgain(f"{address}: its store does not answer: {error}", "Run again when it does") from error
+        endpoint = store_of(address).endpoint
+        where = f"correct its endpoint, {endpoint}," if endpoint else "name its endpoint"
+        remedy = f"Run again when it does; or {where} in `storage` of inlet.yml"
+        raise TryAgain(f"{address}: its store does not answer: {error}", remedy) from error

@@ -60,7 +60,7 @@ def examine(root: Path) -> Iterator[Finding]:
     sources, tables = counted(len(project.sources), "source"), counted(len(project.tables), "table")
     yield Finding("project", True, f"{project.root.name}: {sources}, {tables}")
     if not project.tables:
-        yield _no_tables(project)
+        yield Finding("tables", False, *import_definitions.no_tables(project), ConfigError.exit_code)
     yield from _lakehouse(project)
     for source in project.sources.values():
         yield _source(project, source)
@@ -80,15 +80,6 @@ def examine(root: Path) -> Iterator[Finding]:
         "Run `inlet generate`",
         ConfigError.exit_code,
     )
-
-
-def _no_tables(project: Project) -> Finding:
-    """A run lands what comes, and decodes nothing of it."""
-    given = sorted({import_definitions.table_of(row) for row in table_versions.seen(project)})
-    remedy = import_definitions.ways_of_all(project)
-    if given:
-        remedy = f"`inlet import` writes those of {', '.join(given)}, whose column lists the feed gave"
-    return Finding("tables", False, "no table has a contract, so nothing is decoded", remedy, ConfigError.exit_code)
 
 
 def _loopback() -> Finding:
@@ -166,8 +157,8 @@ def _rejects(project: Project) -> Iterator[Finding]:
         yield Finding(
             "rejects",
             True,
-            f"{kinds.total():,} records are rejected ({named}); `inlet rejects` says why, `inlet replay` decodes them "
-            "again when the cause is fixed",
+            f"{counted(kinds.total(), 'record')} rejected ({named}); `inlet rejects` says why, and what decodes each "
+            "again",
         )
 
 
@@ -203,7 +194,9 @@ def _source(project: Project, source: Source) -> Finding:
             return Finding(what, False, "; ".join(others), fix, ConfigError.exit_code)
         if lacking := _lacking(project, source, paths):
             return Finding(what, False, "; ".join(lacking), "Set what is missing", ConfigError.exit_code)
-    except (OSError, ImportError, ValueError, InletError) as error:
+    except InletError as error:
+        return Finding(what, False, error.message, error.remedy, error.exit_code)
+    except (OSError, ImportError, ValueError) as error:
         return Finding(what, False, f"{source.path}: {error}", fix, ConfigError.exit_code)
     found = "" if paths else " (nothing delivered yet)"
     if folder and not paths and any(one.is_file() for one in Path(folder).rglob("*")):

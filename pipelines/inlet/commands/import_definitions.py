@@ -38,6 +38,13 @@ def ways_of_all(project: Project, source: str | None = None) -> str:
     return "; ".join(f"{one.name}: {ways_to_contracts(one.name, CODECS[one.codec])}" for one in named)
 
 
+def no_tables(project: Project) -> tuple[str, str]:
+    """That a project has no contracts, and how it gets them."""
+    given = sorted({table_of(row) for row in table_versions.seen(project)})
+    remedy = f"`inlet import` writes those of {', '.join(given)}, whose column lists the feed gave"
+    return "no table has a contract, so nothing is decoded", remedy if given else ways_of_all(project)
+
+
 def from_feeds(project: Project, source: str | None, table: str | None) -> list[dict]:
     """The definitions that feeds gave, in their order. Raises: ConfigError where there are none, with what there is."""
     given = table_versions.seen(project)

@@ -28,7 +28,8 @@ NO_SOURCES = """\
 sources: {}
 #  shop:                                # one ordered feed: one Qlik task, one extract definition
 #    codec: qlik_json                   # or linkexpress_group, linkexpress_table, goldengate_trail, ...
-#    from: landing/shop/*.parquet       # a folder or pattern, any fsspec URL;
+#    from: landing/shop/*.parquet       # a folder or pattern, or an address as s3://bucket/shop/*.parquet
+#                                       # (`storage` names its endpoint: docs/a_source_from_zero.md);
 #                                       # or {transport: lines, path: landing/shop/*.jsonl}
 #                                       # or {transport: kafka, servers: "host:9092", topics: [shop.orders]}
 #    tables: {shop.orders: SHOP.ORDERS} # topic (or extraction id) -> SCHEMA.TABLE

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from inlet import bronze, checks, config, gold, publish, silver
 from inlet.bronze import load_times, purged
 from inlet.checks import suite
-from inlet.commands import maintain, move_load, rejects, replay, run_counts, runs, warm
+from inlet.commands import import_definitions, maintain, move_load, rejects, replay, run_counts, runs, warm
 from inlet.commands.sql import command_of
 from inlet.config import Project
 from inlet.errors import AccountingError, CheckFailed, ConfigError
@@ -122,6 +122,8 @@ def _run(
     if "silver" in steps:
         stopped = _silver(project, spark, pending, work.decoded, log)
         stopped = stopped or _silver_again(project, spark, work, log)
+    if work.decoded and not project.tables:
+        log.say(dict(zip(("step", "tables", "remedy"), ("warning", *import_definitions.no_tables(project)))))
     if "silver" in steps or "gold" in steps:
         _gate(project, spark, "silver", [], log)
     if "gold" in steps:

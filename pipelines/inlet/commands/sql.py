@@ -14,9 +14,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 READING = ("select", "with", "from", "values", "table", "show", "describe", "desc", "explain", "(")
-WRITING = re.compile(
-    r"^\W*(InsertInto|DeleteFromTable|UpdateTable|MergeIntoTable)", re.M
-)  # nodes of a plan: WITH and FROM may stand before these, too
+MAY_WRITE = ("with", "from")  # what may stand before INSERT and its like
+WRITING = re.compile(r"^\W*'?(InsertInto|DeleteFromTable|UpdateTable|MergeIntoTable)", re.M)  # nodes of a parsed plan
 
 
 def ask(project: Project, query: str, limit: int, database: str) -> tuple[list[tuple], list[str], bool]:
@@ -74,7 +73,7 @@ def answer(spark: "SparkSession", query: str, limit: int) -> tuple[list[tuple], 
     from pyspark.errors import AnalysisException, PySparkException
 
     try:
-        if WRITING.search(spark._jsparkSession.sessionState().sqlParser().parsePlan(query).toString()):
+        if WRITING.search(_parsed(spark, query)):
             raise ConfigError("`inlet sql` only reads", "Gold is made by `inlet run`")
         found = spark.sql(query)
         rows = found.limit(limit + 1).collect() if limit else found.collect()
@@ -91,6 +90,14 @@ def answer(spark: "SparkSession", query: str, limit: int) -> tuple[list[tuple], 
         found.columns,
         bool(limit) and len(rows) > limit,
     )
+
+
+def _parsed(spark: "SparkSession", query: str) -> str:
+    """The parsed plan of a query that may write, which is not run; of one that cannot be meant, why. Raises:
+    AnalysisException where it cannot be parsed."""
+    if not body(query).lower().startswith(MAY_WRITE):
+        return ""
+    return spark.sql(f"explain extended {query}").collect()[0][0].partition("== Analyzed Logical Plan ==")[0]
 
 
 def _named(value):

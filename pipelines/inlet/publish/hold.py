@@ -136,7 +136,8 @@ def holds_of(project: Project, spark: "SparkSession", last: Point) -> dict[str, 
     return {
         r.source: Hold(
             r.hold_seq,
-            f"transaction {r.transaction_id} lacks events; {r.num_changes} are there, the first at {r.hold_seq}"
+            f"transaction {r.transaction_id} lacks events; {counted(r.num_changes, 'change')} there, the first at "
+            f"{r.hold_seq}"
             + (f"; {r.num_open - 1} more lack some" if r.num_open > 1 else "")
             + (
                 f"; {counted(num, 'record')} behind what is public rejected: `inlet rejects`"
