@@ -456,9 +456,9 @@ def public_parts(project: config.Project, spark) -> tuple[publish.Point, list[di
     return point, [by_source(row[1:] for row in rows if row.asked == n) for n in range(len(asked))]
 
 
-def make_project(root: Path, lakehouse: str, sources: dict, stores: dict) -> config.Project:
+def make_project(root: Path, lakehouse: str, sources: dict, storage: dict | None = None) -> config.Project:
     (root / "pipelines" / "tables").mkdir(parents=True)
-    about = {"lakehouse": lakehouse, "sources": sources, "storage": stores}
+    about = {"lakehouse": lakehouse, "sources": sources, "storage": storage or {}}
     (root / "pipelines" / "inlet.yml").write_text(yaml.safe_dump(about))
     for table, (name, columns) in TABLES.items():
         said = [
