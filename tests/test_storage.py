@@ -1,6 +1,9 @@
 """Places: which are addresses, what a store lists, and what is said where it cannot be reached."""
 
+import http.server
 import socket
+import threading
+from functools import partial
 
 import pytest
 import requests
@@ -24,14 +27,14 @@ def store():
 
 @pytest.fixture
 def strict_store():
-    """A store that looks who asks, and knows nobody."""
+    """A store that knows no credentials."""
     with stores.s3("strict") as (endpoint, _):
         requests.post(f"{endpoint}/moto-api/reset-auth", data=b"0", timeout=10).raise_for_status()
         yield endpoint
         requests.post(f"{endpoint}/moto-api/reset-auth", data=b"inf", timeout=10).raise_for_status()
 
 
-def said(project: config.Project, stores: dict) -> config.Project:
+def with_storage(project: config.Project, stores: dict) -> config.Project:
     """A project with a block `storage`."""
     path = project.root / "pipelines" / "inlet.yml"
     path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | {"storage": stores}))
@@ -41,7 +44,7 @@ def said(project: config.Project, stores: dict) -> config.Project:
 def project_of(root, pattern: str, endpoint: str) -> config.Project:
     options = projects.DEPOT["options"] | {"file_name": r".*(?P<time>)"}
     made = projects.make(root, {"depot": {**projects.DEPOT, "from": pattern, "options": options}})
-    return said(made, {"s3://": {"endpoint": endpoint, "region": stores.REGION}})
+    return with_storage(made, {"s3://": {"endpoint": endpoint, "region": stores.REGION}})
 
 
 def plan(project, *before) -> bronze.Plan:
@@ -95,8 +98,9 @@ def test_objects_are_listed_in_pages(store, tmp_path):
     assert {address.removeprefix(f"s3://{BUCKET}/") for address, _ in storage.find(f"s3://{BUCKET}/many")} == names
 
 
-def test_a_bucket_that_does_not_exist_is_not_one_without_files(store, tmp_path):
-    project = project_of(tmp_path, "s3://landing-of-shop/in", store[0])
+@pytest.mark.parametrize("pattern", ["in", "in/**/*.lxg"])
+def test_a_bucket_that_does_not_exist_is_not_one_without_files(store, tmp_path, pattern):
+    project = project_of(tmp_path, f"s3://landing-of-shop/{pattern}", store[0])
     assert "there is no bucket landing-of-shop. Create it" in str(plan(project).unlisted["depot"])
 
 
@@ -125,6 +129,19 @@ def test_credentials_that_a_store_does_not_know_stop_the_run(tmp_path, strict_st
     assert "cannot be read without credentials" in str(error) and "AWS_ACCESS_KEY_ID" in error.remedy
 
 
+def test_files_of_a_web_server_have_their_sizes_and_no_password_is_shown(tmp_path):
+    (tmp_path / "a.lxg").write_bytes(b"hello")
+    handler = partial(http.server.SimpleHTTPRequestHandler, directory=str(tmp_path))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        assert [(name, about["size"]) for name, about in storage.find(f"{address}/*.lxg")] == [(f"{address}/a.lxg", 5)]
+        server.shutdown()
+    with pytest.raises(TryAgain) as raised:
+        list(storage.find(address.replace("//", "//me:secret@") + "/*.lxg"))
+    assert "secret" not in str(raised.value)
+
+
 def test_the_longest_beginning_of_an_address_says_how_it_is_reached():
     storage.use({"s3://": storage.Store(region="a"), "s3://shop": storage.Store(region="b")})
     addresses = ("s3://shop/in", "s3://depot/in", "gs://shop/in")
@@ -138,12 +155,17 @@ def test_the_longest_beginning_of_an_address_says_how_it_is_reached():
         ({"landing": {}}, "storage.landing is no beginning of an address. It looks like `s3://bucket`"),
         ({"s3://": "eu"}, "storage.s3://: expected fields"),
         ({"s3://": {"endpoint": "127.0.0.1:9000"}}, "storage.s3://: endpoint: "),
+        (
+            {"abfss://": {"endpoint": "https://a"}},
+            "storage.abfss://: endpoint is nothing that Inlet sets for this kind",
+        ),
+        ({"sftp://": {"region": "a"}}, "storage.sftp://: region is nothing that Inlet sets for this kind of store"),
         ({"s3://landung": {}}, "storage.s3://landung fits the address of no source"),
     ],
 )
 def test_what_storage_cannot_mean_is_said(tmp_path, block, message):
     with pytest.raises(ConfigError) as raised:
-        said(projects.make(tmp_path), block)
+        with_storage(projects.make(tmp_path), block)
     assert message in str(raised.value)
 
 

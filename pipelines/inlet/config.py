@@ -198,6 +198,12 @@ def _stores(fields, place: str) -> dict[str, storage.Store]:
             raise ConfigError(
                 f"{place}.{start} is no beginning of an address", "It looks like `s3://bucket`, or `s3://` for all"
             )
+        takes = scheme.settings if (scheme := storage.scheme_of(start)) else ()
+        if unknown := sorted(set(_fields(body, f"{place}.{start}")) & set(storage.Store.model_fields) - {*takes}):
+            raise ConfigError(
+                f"{place}.{start}: {unknown[0]} is nothing that Inlet sets for this kind of store",
+                f"It sets {', '.join(takes) or 'nothing'}; the store's client reads others from the environment",
+            )
         stores[start] = _build(storage.Store, _fields(body, f"{place}.{start}"), f"{place}.{start}")
     return stores
 

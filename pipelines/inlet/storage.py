@@ -40,17 +40,18 @@ def _s3(store: Store) -> dict[str, Any]:
 
 
 class Scheme(NamedTuple):
-    package: str  # that fsspec needs
-    extra: str  # of Inlet's, that installs it
-    options: Callable[[Store], dict[str, Any]]  # as fsspec takes them
+    extra: str  # of Inlet's, that installs what fsspec needs
+    settings: tuple[str, ...] = ()  # of a Store
+    options: Callable[[Store], dict[str, Any]] = lambda store: {}  # as fsspec takes them
 
 
 SCHEMES = {
-    "s3": Scheme("s3fs", "s3", _s3),
-    "s3a": Scheme("s3fs", "s3", _s3),
-    "abfss": Scheme("adlfs", "azure", lambda store: {}),
-    "gs": Scheme("gcsfs", "gcs", lambda store: {"endpoint_url": store.endpoint} if store.endpoint else {}),
+    "s3": Scheme("s3", ("endpoint", "region"), _s3),
+    "s3a": Scheme("s3", ("endpoint", "region"), _s3),
+    "abfss": Scheme("azure"),
+    "gs": Scheme("gcs", ("endpoint",), lambda store: {"endpoint_url": store.endpoint} if store.endpoint else {}),
 }
+USER = re.compile(r"\b(?!abfss?:|wasbs?:)([a-z][a-z0-9+.-]*://)[^/\s]*@", re.I)  # Azure names a container there
 CLIENTS = ("aiobotocore", "aiohttp", "azure", "botocore", "gcsfs", "google")  # whose errors are none of fsspec's
 _stores: dict[str, Store] = {}  # of the project that was read last, by how addresses begin
 
@@ -85,21 +86,34 @@ def store_of(address: str) -> Store:
     return _stores[max(fitting, key=len)] if fitting else Store()
 
 
+def scheme_of(address: str) -> Scheme | None:
+    """How its kind of store is opened; None where fsspec knows by itself, and for a path."""
+    return SCHEMES.get(address.partition("://")[0])
+
+
+def without_user(text: str) -> str:
+    """A text whose addresses name no user and no password.
+
+    >>> without_user("401 for url: http://me:secret@host:5000/api"), without_user("abfss://container@account/in")
+    ('401 for url: http://host:5000/api', 'abfss://container@account/in')
+    """
+    return USER.sub(r"\1", text)
+
+
 def open_store(place: str) -> "tuple[AbstractFileSystem, str]":
     """The file system of a path or an address, and the place on it. Raises: EnvironmentLacks where its package is not
     installed, or fsspec knows no such store."""
     import fsspec
 
-    scheme = place.partition("://")[0]
-    known = None if is_local(place) else SCHEMES.get(scheme)
+    known = scheme_of(place)
     try:
         if known is None:
             return fsspec.core.url_to_fs(place)
-        store = fsspec.filesystem(scheme, **known.options(store_of(place)))
+        store = fsspec.filesystem(place.partition("://")[0], **known.options(store_of(place)))
         return store, store._strip_protocol(place)  # `url_to_fs` reads `a::b` in a name as two addresses
     except (ImportError, ValueError) as error:
         remedy = f"pip install 'inlet[{known.extra}]'" if known else "See to what the error says"
-        raise EnvironmentLacks(f"{scheme}:// cannot be opened: {error}", remedy) from error
+        raise EnvironmentLacks(f"{without_user(place)} cannot be opened: {error}", remedy) from error
 
 
 def find(pattern: str) -> Iterator[tuple[str, dict]]:
@@ -112,20 +126,23 @@ def find(pattern: str) -> Iterator[tuple[str, dict]]:
     store.invalidate_cache()  # of listings: a run that follows looks again
     root = re.split(r"[*?[]", place, maxsplit=1)[0].rpartition("/")[0]
     depth = None if "**" in place else place.removeprefix(root).strip("/").count("/") + 1
-    is_flat = depth is None and pattern.partition("://")[0] in SCHEMES  # listed in pages, whatever folders there are
+    is_flat = depth is None and scheme_of(pattern) is not None  # listed in pages, whatever folders there are
     with answering(pattern):
         try:
-            given = {} if is_flat else {"on_error": "raise"}  # else what may not be listed is left out without a word
-            found = store.find(root, maxdepth=depth, detail=True, **given)
+            on_error = {} if is_flat else {"on_error": "raise"}  # else what may not be listed is left out silently
+            listed = store.find(root, maxdepth=depth, detail=True, **on_error)
         except FileNotFoundError:  # no file has come, or
-            if pattern.partition("://")[0] in SCHEMES and not store.exists(bucket := root.partition("/")[0]):
+            if scheme_of(pattern) and not store.exists(bucket := root.partition("/")[0]):
                 raise ConfigError(
                     f"{pattern}: there is no bucket {bucket}", "Create it, or name another one in `from`"
                 ) from None
-            found = {}
+            listed = {}
     matching = re.compile(glob_translate(place))
-    for name, about in found.items():
+    for name, about in listed.items():
         if matching.match(name) and about["type"] == "file":
+            if about["size"] is None:  # as HTTP lists
+                with answering(pattern):
+                    about = store.info(name)
             yield store.unstrip_protocol(name), about
 
 
@@ -164,14 +181,15 @@ def answering(address: str, of_files: bool = True) -> Iterator[None]:
         if not of_files:
             raise
         remedy = "Give the credentials of this environment the right to list and to read it, or export others"
-        raise EnvironmentLacks(f"{address} may not be read: {error}", remedy) from error
+        raise EnvironmentLacks(without_user(f"{address} may not be read: {error}"), remedy) from error
     except Exception as error:
         if not type(error).__module__.startswith(CLIENTS) and not (of_files and isinstance(error, OSError)):
             raise
         if "Credentials" in type(error).__name__:
             remedy = "Export those of its store, as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
-            raise EnvironmentLacks(f"{address} cannot be read without credentials: {error}", remedy) from error
+            why = without_user(f"{address} cannot be read without credentials: {error}")
+            raise EnvironmentLacks(why, remedy) from error
         endpoint = store_of(address).endpoint
         where = f"correct its endpoint, {endpoint}," if endpoint else "name its endpoint"
         remedy = f"Run again when it does; or {where} in `storage` of inlet.yml"
-        raise TryAgain(f"{address}: its store does not answer: {error}", remedy) from error
+        raise TryAgain(without_user(f"{address}: its store does not answer: {error}"), remedy) from error

@@ -6,7 +6,6 @@ A run does not wait for who listens: an event is sent once, within seconds, unle
 after a failure nothing is sent for some minutes.
 """
 
-import re
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -27,7 +26,6 @@ NAMESPACE = "inlet"
 PRODUCER = "https://pypi.org/project/inlet"
 SECONDS = 5.0  # for an event that the library sends in the background
 PAUSE_SECONDS = 300.0  # after a failure
-USER = re.compile(r"\b(?!abfss?:|wasbs?:)([a-z][a-z0-9+.-]*://)[^/\s]*@", re.I)  # Azure names a container there
 
 _paused_until: dict[Path, float] = {}  # by project's folder
 
@@ -51,7 +49,9 @@ def end(project: Project, log: Log, run: "Run | None", record: dict) -> None:
     from openlineage.client.generated.error_message_run import ErrorMessageRunFacet
 
     if record["error"]:
-        run.facets = {"errorMessage": ErrorMessageRunFacet(without_user(record["error"]), programmingLanguage="Python")}
+        run.facets = {
+            "errorMessage": ErrorMessageRunFacet(storage.without_user(record["error"]), programmingLanguage="Python")
+        }
     state = RunState.FAIL if record["exit_code"] else RunState.COMPLETE
     ended = datetime.fromisoformat(record["began"]) + timedelta(seconds=record["seconds"])
     _send(project, log, run, record["command"], state, ended)
@@ -64,7 +64,7 @@ def _send(project: Project, log: Log, run: "Run", command: str, state: "RunState
         _emit(project, _event(project, run, command, state, at))
     except Exception as error:  # who listens is no reason to fail a run
         _paused_until[project.root] = time.monotonic() + PAUSE_SECONDS
-        why = f"{type(error).__name__}: {without_user(str(error))}"
+        why = f"{type(error).__name__}: {storage.without_user(str(error))}"
         pause = f"nothing is sent for {PAUSE_SECONDS / 60:.0f} minutes"
         log.say({"step": "warning", "openlineage": f"{state.name} could not be sent: {why}; {pause}"})
 
@@ -117,15 +117,6 @@ def _try_once(transport: "Transport") -> None:
         config.retry = DEFAULT_RETRY_CONFIG | dict.fromkeys(("total", "read", "connect"), 0)
 
 
-def without_user(text: str) -> str:
-    """A text whose addresses name no user and no password.
-
-    >>> without_user("401 for url: http://me:secret@host:5000/api"), without_user("abfss://container@account/in")
-    ('401 for url: http://host:5000/api', 'abfss://container@account/in')
-    """
-    return USER.sub(r"\1", text)
-
-
 def place(url: str) -> tuple[str, str]:
     """OpenLineage's namespace and name of a folder, pattern or address.
 
@@ -134,7 +125,7 @@ def place(url: str) -> tuple[str, str]:
     """
     if storage.is_local(url):
         return "file", url
-    scheme, _, rest = without_user(url).partition("://")
+    scheme, _, rest = storage.without_user(url).partition("://")
     authority, _, name = rest.partition("/")
     return f"{scheme}://{authority}", name
 
