@@ -20,5 +20,8 @@ def s3(bucket: str):
         client = boto3.client("s3", endpoint_url=endpoint, region_name=REGION)
         client.create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": REGION})
         yield endpoint, client
+        made = boto3.resource("s3", endpoint_url=endpoint, region_name=REGION).Bucket(bucket)
+        made.objects.all().delete()  # all stores of a process hold the same buckets
+        made.delete()
     finally:
         server.stop()
