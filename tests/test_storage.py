@@ -160,7 +160,7 @@ def test_the_longest_beginning_of_an_address_says_how_it_is_reached():
             "storage.abfss://: endpoint is nothing that Inlet sets for this kind",
         ),
         ({"sftp://": {"region": "a"}}, "storage.sftp://: region is nothing that Inlet sets for this kind of store"),
-        ({"s3://landung": {}}, "storage.s3://landung fits the address of no source"),
+        ({"s3://landung": {}}, "storage.s3://landung fits neither the lakehouse"),
     ],
 )
 def test_what_storage_cannot_mean_is_said(tmp_path, block, message):

@@ -172,17 +172,17 @@ def load(root: Path | str, is_unfinished: bool = False) -> Project:
                     f"Write pipelines/tables/{name.split('.')[-1].lower()}.yml, or let `inlet import` write it"
                     + (f". Contracts are there for {', '.join(sorted(contracts))}" if contracts else ""),
                 )
-    stores = _stores(fields.get("storage"), f"{config}: storage")
+    stores, lakehouse = _stores(fields.get("storage"), f"{config}: storage"), fields.get("lakehouse", "lakehouse")
     for start in stores:
-        if not any(source.path.startswith(start) for source in sources.values()):
+        if not any(place.startswith(start) for place in (lakehouse, *(source.path for source in sources.values()))):
             raise ConfigError(
-                f"{config}: storage.{start} fits the address of no source",
-                "It is what `from` of a source begins with, as `s3://bucket` or `s3://`",
+                f"{config}: storage.{start} fits neither the lakehouse nor the address of a source",
+                "It is what `lakehouse`, or `from` of a source, begins with, as `s3://bucket` or `s3://`",
             )
     storage.use(stores)
     return Project(
         root=root,
-        lakehouse=fields.get("lakehouse", "lakehouse"),
+        lakehouse=lakehouse,
         stores=stores,
         sources=sources,
         tables=tables,

@@ -39,15 +39,37 @@ def _s3(store: Store) -> dict[str, Any]:
     return {"client_kwargs": {"region_name": store.region} if store.region else {}, "endpoint_url": store.endpoint}
 
 
+def _s3_delta(store: Store) -> dict[str, str]:
+    given = {"aws_endpoint_url": store.endpoint, "aws_region": store.region, "aws_allow_http": "true"}
+    return {name: value for name, value in given.items() if value}
+
+
+def _s3_spark(store: Store) -> dict[str, str]:
+    """Secrets are in none of them: Hadoop's client looks for them in the environment by itself."""
+    files = "org.apache.hadoop.fs.s3a.S3AFileSystem"
+    given = {"fs.s3.impl": files, "fs.s3a.endpoint": store.endpoint, "fs.s3a.endpoint.region": store.region}
+    given["fs.s3a.path.style.access"] = "true" if store.endpoint else None  # few others have a host a bucket
+    return {f"spark.hadoop.{name}": value for name, value in given.items() if value}
+
+
 class Scheme(NamedTuple):
     extra: str  # of Inlet's, that installs what fsspec needs
     settings: tuple[str, ...] = ()  # of a Store
     options: Callable[[Store], dict[str, Any]] = lambda store: {}  # as fsspec takes them
+    delta: Callable[[Store], dict[str, str]] = lambda store: {}  # as delta-rs does
+    spark: Callable[[Store], dict[str, str]] = lambda store: {}  # settings of a session
+    jars: tuple[str, ...] = ()  # coordinates of what Spark needs
 
 
+S3_JARS = (  # of the Hadoop that pyspark brings, and what hadoop-aws needs
+    "org.apache.hadoop:hadoop-aws:3.4.2",
+    "software.amazon.awssdk:bundle:2.29.52",
+    "software.amazon.s3.analyticsaccelerator:analyticsaccelerator-s3:1.2.1",
+)
+S3 = Scheme("s3", ("endpoint", "region"), _s3, _s3_delta, _s3_spark, S3_JARS)
 SCHEMES = {
-    "s3": Scheme("s3", ("endpoint", "region"), _s3),
-    "s3a": Scheme("s3", ("endpoint", "region"), _s3),
+    "s3": S3,
+    "s3a": S3,
     "abfss": Scheme("azure"),
     "gs": Scheme("gcs", ("endpoint",), lambda store: {"endpoint_url": store.endpoint} if store.endpoint else {}),
 }
@@ -89,6 +111,29 @@ def store_of(address: str) -> Store:
 def scheme_of(address: str) -> Scheme | None:
     """How its kind of store is opened; None where fsspec knows by itself, and for a path."""
     return SCHEMES.get(address.partition("://")[0])
+
+
+def delta_options(place: str) -> dict[str, str] | None:
+    """What delta-rs needs to reach a table; None for a path."""
+    known = scheme_of(place)
+    return known.delta(store_of(place)) if known else None
+
+
+def is_reached(place: str) -> bool:
+    """True if delta-rs reaches the tables of a place, and not Spark alone."""
+    return is_local(place) or bool((known := scheme_of(place)) and known.jars)
+
+
+def spark_settings(lakehouse: str) -> dict[str, str]:
+    """What a session needs to reach a lakehouse, besides `spark_jars`."""
+    known = scheme_of(lakehouse)
+    return known.spark(store_of(lakehouse)) if known else {}
+
+
+def spark_jars(lakehouse: str) -> tuple[str, ...]:
+    """Coordinates of the jars that a session needs to reach a lakehouse."""
+    known = scheme_of(lakehouse)
+    return known.jars if known else ()
 
 
 def without_user(text: str) -> str:

@@ -28,7 +28,7 @@ def is_small(project: Project, files: list[dict]) -> bool:
     what it holds, and no topic that was made again, whose offsets are there twice."""
     sources = [project.sources[row["source"]] for row in files]
     return (
-        storage.is_local(project.lakehouse_path())
+        storage.is_reached(project.lakehouse_path())
         and len(files) <= NUM_FILES
         and sum(map(project.size_of, files)) <= NUM_BYTES
         and not any(is_compressed(row["path"]) for row in files)

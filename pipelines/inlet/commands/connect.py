@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from inlet import config
+from inlet import config, publish
 from inlet.errors import ConfigError
 from inlet.lake import catalog
 
@@ -36,6 +36,7 @@ def connect(project: Path | str = ".", database: str = "public", pin: str | None
         _shared.enter_context(catalog.shared(lakehouse))
     spark = session(lakehouse)
     _reap(spark)
+    publish.show(loaded, spark)
     with small_query_settings(spark, is_small=True):
         if pin and pin not in pins.pinned(spark):
             pins.pin(loaded, spark, pin, pins.find(loaded, pin))

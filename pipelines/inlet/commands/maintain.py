@@ -64,7 +64,7 @@ def plans(project: Project, hours: int = maintenance.RETAIN_HOURS) -> list[Plan]
     lakehouse, now, kept = project.lakehouse_path(), time.time(), kept_versions.kept(project)
     unknown = kept_versions.unnoted(project)
     found = []
-    for table in maintenance.tables(lakehouse):
+    for table in lake.all_tables(lakehouse):
         state = table_state.read(lakehouse, table, kept.get(table, Kept({}, set(), set())), hours, now)
         if unknown and state.removable and table.startswith(("gold.", "silver.")):
             why = f"the pin {unknown[0]} of an earlier Inlet may read them"

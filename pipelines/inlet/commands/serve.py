@@ -189,8 +189,8 @@ def secrets_of(project: Project) -> set[str]:
 def _start(project: Project, access: Access, our_classes: Path, log: Path) -> subprocess.Popen:
     import pyspark
 
-    home = Path(pyspark.__file__).parent
-    settings = sessions.settings(project.lakehouse_path()) | jars.settings()
+    home, lakehouse = Path(pyspark.__file__).parent, project.lakehouse_path()
+    settings = sessions.settings(lakehouse) | jars.settings((), jars.add_to_class_path(lakehouse))
     settings[sessions.JAVA_OPTIONS] += jars.java_options()
     if access.passwords:
         settings[sessions.JAVA_OPTIONS] += f' "-Dinlet.passwords={access.passwords.resolve()}"'
@@ -203,12 +203,12 @@ def _start(project: Project, access: Access, our_classes: Path, log: Path) -> su
     words = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
     words += ["--master", os.environ.get("INLET_MASTER", "local[*]"), "--name", "inlet serve", "--class", MAIN]
     words += ["spark-internal", *(w for n, v in access.settings().items() for w in ("--hiveconf", f"{n}={v}"))]
-    before = os.environ.get(catalog.CLASS_PATH)
+    before = os.environ.get(jars.CLASS_PATH)
     withheld = secrets_of(project)
     environment = {name: value for name, value in os.environ.items() if name not in withheld} | {
         "SPARK_HOME": str(home),
         "SPARK_LOCAL_IP": "127.0.0.1",
-        catalog.CLASS_PATH: os.pathsep.join(filter(None, (str(our_classes), before))),
+        jars.CLASS_PATH: os.pathsep.join(filter(None, (str(our_classes), before))),
     }
     sessions.make_log_folder()
     with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "w") as output:

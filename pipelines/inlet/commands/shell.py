@@ -1,6 +1,5 @@
 """`inlet sql` without a query: one session answers any number of questions, typed at a terminal or read from a file."""
 
-import os
 import re
 import sys
 import threading
@@ -15,6 +14,7 @@ from inlet.commands.statements import is_whole, split
 from inlet.config import Project
 from inlet.errors import ConfigError, InletError
 from inlet.gold.generate import models
+from inlet.lake import beside
 from inlet.log import console
 from inlet.publish import checkpoints
 
@@ -110,15 +110,8 @@ def names(project: Project, database: str = "public") -> list[str]:
     return list(dict.fromkeys([*tables, *columns]))
 
 
-def state_folder() -> Path:
-    """Where Inlet keeps what is this user's, on this machine."""
-    folder = Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser() / "inlet"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return folder
-
-
 def history_file() -> Path:
-    return state_folder() / "sql_history"
+    return beside.of_user() / "sql_history"
 
 
 def _is_asked(text: str) -> bool:

@@ -233,7 +233,7 @@ def _read(project: Project, places: dict[str, tuple[str, int]], query: str, limi
     try:
         for name, (table, version) in places.items():
             path = lake.table_path(project.lakehouse_path(), table)
-            builder = builder.register(name, deltalake.DeltaTable(path, version=version))
+            builder = builder.register(name, lake.open_table(path, version=version))
         found = pa.table(builder.execute(query + (f"\nlimit {limit + 1}" if limit else "")).read_all())
     except deltalake.exceptions.DeltaError as error:
         words = str(error).splitlines()[0]

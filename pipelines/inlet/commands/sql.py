@@ -5,6 +5,7 @@ import re
 import shlex
 from typing import TYPE_CHECKING
 
+from inlet import publish
 from inlet.commands.statements import body
 from inlet.config import Project
 from inlet.errors import ConfigError, InletError
@@ -51,6 +52,7 @@ def begin(project: Project, database: str) -> "SparkSession":
 
     logging.getLogger("SQLQueryContextLogger").disabled = True  # what it says, the error says
     spark = session(project.lakehouse_path(), new_bytes=0)
+    publish.show(project, spark)
     use(spark, database)
     return spark
 

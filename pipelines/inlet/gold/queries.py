@@ -48,6 +48,6 @@ class Queries:
             builder = snapshots.query_builder()
             builder.execute("create schema gold")
             for table in (f"gold.{name}__{step}" for step in STEPS):
-                builder = builder.register(table, deltalake.DeltaTable(lake.table_path(self.lakehouse, table)))
+                builder = builder.register(table, snapshots.open_table(lake.table_path(self.lakehouse, table)))
             self.engines[name] = builder
         return self.engines[name]

@@ -23,7 +23,8 @@ from inlet import lake, storage
 from inlet.config import Project
 from inlet.errors import TryAgain
 from inlet.gold.queries import MADE, Queries
-from inlet.lake import compaction, entries, snapshots
+from inlet.lake import compaction, entries, lease, snapshots
+from inlet.lake.tables import noting
 from inlet.sql import plain_literal
 
 if TYPE_CHECKING:
@@ -86,7 +87,9 @@ def _later(source: str, batch_id: str, applied: dict[str, int]) -> str:
 def is_small(lakehouse: str, table: "Table") -> bool:
     """True if a batch of few changes can be written to the tables of a contract without Spark."""
     types = {column.name: column.type for column in table.columns}
-    if not storage.is_local(lakehouse) or table.column_mapping or any(t.startswith(NO_COLUMNS) for t in types.values()):
+    if not storage.is_reached(lakehouse) or table.column_mapping:
+        return False
+    if any(type_.startswith(NO_COLUMNS) for type_ in types.values()):
         return False
     if any(types[name] in NO_KEYS for name in table.key):
         return False
@@ -246,7 +249,7 @@ class SmallBatches:
         return rows.filter(pc.fill_null(rows[our["_is_last"]], False))
 
     def _table(self, table: str) -> deltalake.DeltaTable:
-        return deltalake.DeltaTable(lake.table_path(self.lakehouse, f"gold.{table}"))
+        return lake.open_table(lake.table_path(self.lakehouse, f"gold.{table}"))
 
     def _write(
         self, table: str, rows: pa.Table, mode: Literal["append", "overwrite"], read: deltalake.DeltaTable | None = None
@@ -257,9 +260,10 @@ class SmallBatches:
         rows = rows.select(schema.names)
         for field, given in zip(schema, rows.schema):
             _check_members(field, given)
-        once = deltalake.CommitProperties(max_commit_retries=0) if read else None
         try:
-            deltalake.write_deltalake(to, rows.cast(schema), mode=mode, commit_properties=once)
+            with lease.committing(self.lakehouse) as of_lease:
+                once = noting(of_lease, num_retries=0 if read else None)
+                deltalake.write_deltalake(to, rows.cast(schema), mode=mode, commit_properties=once)
         except deltalake.exceptions.CommitFailedError as error:
             raise TryAgain(f"gold.{table} was written by another process", "Run again when that has ended") from error
         lake.keep_short(lake.table_path(self.lakehouse, f"gold.{table}"))

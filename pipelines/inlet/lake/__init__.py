@@ -1,7 +1,7 @@
 """The lakehouse: its Delta tables, its catalog and lock, and the Spark session. What the layers ask of it."""
 
 from inlet.lake.compaction import keep_short
-from inlet.lake.lock import following, writing
+from inlet.lake.lock import alone, following, writing
 from inlet.lake.reads import (
     ask,
     bytes_that_may_hold,
@@ -23,13 +23,14 @@ from inlet.lake.reads import (
     transaction_version,
     version,
 )
-from inlet.lake.snapshots import query_builder
+from inlet.lake.snapshots import open_table, query_builder
 from inlet.lake.tables import (
     DATABASES,
     VECTORS,
     add_arrow,
     add_files,
     add_rows,
+    all_tables,
     append,
     arrow_schema,
     create,
@@ -46,6 +47,8 @@ __all__ = [
     "add_arrow",
     "add_files",
     "add_rows",
+    "all_tables",
+    "alone",
     "append",
     "arrow_schema",
     "ask",
@@ -68,6 +71,7 @@ __all__ = [
     "num_rows",
     "operations",
     "peek",
+    "open_table",
     "query_builder",
     "size",
     "size_bytes",

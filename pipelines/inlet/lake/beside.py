@@ -1,5 +1,7 @@
-"""Folders that are made once and kept beside the virtual environment: jars, compiled classes."""
+"""Folders that are made once and kept: next to the virtual environment jars and compiled classes, in the home of the
+user catalogs of lakehouses in stores."""
 
+import os
 import sys
 import tempfile
 from contextlib import contextmanager
@@ -10,6 +12,18 @@ from inlet.errors import EnvironmentLacks
 
 def folder(name: str) -> Path:
     return Path(sys.prefix) / "share" / "inlet" / name
+
+
+def of_user() -> Path:
+    """The folder of what Inlet keeps for this user on this machine. Raises: EnvironmentLacks."""
+    folder = Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser() / "inlet"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise EnvironmentLacks(
+            f"{folder} cannot be made: {error.strerror}", "Name another place in XDG_STATE_HOME"
+        ) from error
+    return folder
 
 
 @contextmanager

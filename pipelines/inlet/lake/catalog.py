@@ -21,20 +21,17 @@ import stat
 import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import IO
 
-from inlet import storage
 from inlet.errors import EnvironmentLacks, TryAgain
-from inlet.lake import derby
-from inlet.lake.place import check as check_place
+from inlet.lake import derby, place
+from inlet.lake.jars import CLASS_PATH
 from inlet.log import Log
 
 FILE, GUARD = "_catalog_server", "_catalog_opening"
 GUARD_SECONDS = 120  # longer than a session or a server takes to start
 EMBEDDED_SECONDS = 10.0  # longer than a JVM takes to end; a session that goes on is not waited for
 STARTS = 3  # of a server, where somebody else takes the port meanwhile
-CLASS_PATH = "SPARK_DIST_CLASSPATH"  # Spark's own scripts put it behind their jars
 
 
 @dataclass
@@ -60,9 +57,9 @@ def server(lakehouse: str) -> str:
 
 def settings(lakehouse: str) -> dict[str, str]:
     """Spark settings that open the catalog of a lakehouse. In: its absolute path."""
-    place = server(lakehouse)
-    url = f"jdbc:derby://{place}/{lakehouse}" if place else f"jdbc:derby:;databaseName={lakehouse}"
-    driver = "Client" if place else "Embedded"
+    at, home = server(lakehouse), place.home(lakehouse)
+    url = f"jdbc:derby://{at}/{home}" if at else f"jdbc:derby:;databaseName={home}"
+    driver = "Client" if at else "Embedded"
     return {
         "spark.hadoop.javax.jdo.option.ConnectionURL": f"{url}/_catalog;create=true",
         "spark.hadoop.javax.jdo.option.ConnectionDriverName": f"org.apache.derby.jdbc.{driver}Driver",
@@ -72,13 +69,13 @@ def settings(lakehouse: str) -> dict[str, str]:
 @contextmanager
 def shared(lakehouse: str):
     """Share the catalog of a local lakehouse: use the server there is, or start one. Settings and sessions of this
-    process, and of every one that begins meanwhile, use it. In: the absolute path; a URL, and a process with
-    INLET_CATALOG, go on as ever.
+    process, and of every one that begins meanwhile, use it. In: the absolute path or address; a process with
+    INLET_CATALOG goes on as ever.
 
     Raises: TryAgain where a process has the catalog open by itself, EnvironmentLacks where no server can be had,
     ConfigError where the catalog is of another place.
     """
-    check_place(lakehouse)
+    place.check(lakehouse)
     if not _is_ours(lakehouse):
         yield
         return
@@ -120,24 +117,24 @@ def opening(lakehouse: str):
 
 def is_shared(lakehouse: str) -> bool:
     """Does a server run for this lakehouse, for whoever begins now?"""
-    if not _is_ours(lakehouse) or not (Path(lakehouse) / FILE).exists():
+    if not _is_ours(lakehouse) or not (place.home(lakehouse) / FILE).exists():
         return False
     with guarded(lakehouse):
         return _running(lakehouse) is not None
 
 
-def check(place: str) -> None:
+def check(at: str) -> None:
     """Raises: EnvironmentLacks where no server answers."""
-    if not derby.answers(place):
+    if not derby.answers(at):
         raise EnvironmentLacks(
-            f"No catalog answers at INLET_CATALOG={place}", "Start `inlet catalog`, or unset INLET_CATALOG"
+            f"No catalog answers at INLET_CATALOG={at}", "Start `inlet catalog`, or unset INLET_CATALOG"
         )
 
 
 def check_embedded(lakehouse: str) -> None:
     """Wait up to EMBEDDED_SECONDS for another process that has the catalog in the folder open: it may be about to end.
     Raises: TryAgain where it has it open still."""
-    lock = Path(lakehouse) / "_catalog" / "dbex.lck"
+    lock = place.home(lakehouse) / "_catalog" / "dbex.lck"
     until, is_announced = time.monotonic() + EMBEDDED_SECONDS, False
     while True:
         try:
@@ -206,7 +203,7 @@ def leave(lakehouse: str) -> None:
         except BlockingIOError:
             return  # others use it
         joined.server.stop()
-        path = Path(lakehouse) / FILE
+        path = place.home(lakehouse) / FILE
         if path.exists() and path.stat().st_ino == os.fstat(file.fileno()).st_ino:  # else it is that of a later server
             path.unlink()
 
@@ -221,13 +218,13 @@ def leave_all() -> None:
 
 def _is_ours(lakehouse: str) -> bool:
     """Is it for us to say which server is used?"""
-    return storage.is_local(lakehouse) and not os.environ.get("INLET_CATALOG")
+    return not os.environ.get("INLET_CATALOG")
 
 
 @contextmanager
 def guarded(lakehouse: str):
     """Raises: TryAgain where another process holds the guard for longer than any needs."""
-    path, until = Path(lakehouse) / GUARD, time.monotonic() + GUARD_SECONDS
+    path, until = place.home(lakehouse) / GUARD, time.monotonic() + GUARD_SECONDS
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         guard = path.open("w")
@@ -250,7 +247,7 @@ def guarded(lakehouse: str):
 def _running(lakehouse: str) -> derby.Server | None:
     """The server that the file names, ready; none where it has died. Raises: EnvironmentLacks where the file is another
     user's."""
-    path = Path(lakehouse) / FILE
+    path = place.home(lakehouse) / FILE
     try:
         with path.open() as file:
             about, text = os.fstat(file.fileno()), file.read()
@@ -276,7 +273,7 @@ def _running(lakehouse: str) -> derby.Server | None:
 def _started(lakehouse: str) -> derby.Server:
     """Start a server and name it in the file. Raises: as `shared`."""
     check_embedded(lakehouse)
-    path = Path(lakehouse) / FILE
+    path = place.home(lakehouse) / FILE
     for start in range(STARTS):
         found, _ = derby.start(derby.free_port())
         path.unlink(missing_ok=True)
@@ -294,7 +291,7 @@ def _started(lakehouse: str) -> derby.Server:
 
 
 def _join(lakehouse: str, found: derby.Server) -> None:
-    file = (Path(lakehouse) / FILE).open()
+    file = (place.home(lakehouse) / FILE).open()
     fcntl.flock(file, fcntl.LOCK_SH)
     before = os.environ.get(CLASS_PATH)
     os.environ[CLASS_PATH] = os.pathsep.join(filter(None, (found.class_path(), before)))

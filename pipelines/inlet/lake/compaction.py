@@ -14,6 +14,7 @@ from threading import RLock
 from urllib.parse import unquote
 
 from inlet import storage
+from inlet.lake import snapshots
 
 NUM_FILES, CHECKPOINT_COMMITS = 40, 10  # of a table that is written without Spark
 MB = 1 << 20
@@ -30,10 +31,8 @@ def keep_short(path: str) -> None:
     the commits. In: the path of a table that was written without Spark."""
     import deltalake
 
-    from inlet.lake import snapshots
-
     with _compacting:
-        table = deltalake.DeltaTable(path)
+        table = snapshots.open_table(path)
         try:
             sizes = [size for _, size in _small_files(table)]
             if len(sizes) >= NUM_FILES and sum(sizes) <= SMALL_TABLE and not why_by_spark(table):
@@ -90,8 +89,6 @@ def _has_int96(table) -> bool:
 
 def _small_files(table) -> list[tuple[str, int]]:
     """(path below the table, bytes) of the files that are written together."""
-    from inlet.lake import snapshots
-
     actions = snapshots.as_arrow(table.get_add_actions(flatten=True))
     files = zip(actions.column("path").to_pylist(), actions.column("size_bytes").to_pylist())
     return [(path, size) for path, size in files if size < SMALL_FILE]

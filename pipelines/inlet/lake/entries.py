@@ -19,11 +19,11 @@ PATTERN = "silver.transactions"  # always made by Spark
 
 
 def are_ours(spark: "SparkSession") -> bool:
-    """True if the catalog is Hive's, and the lakehouse a local folder."""
+    """True if the catalog is Hive's, and delta-rs reaches the lakehouse."""
     return (
         hasattr(spark, "_jsparkSession")
         and spark.conf.get("spark.sql.catalogImplementation", "") == "hive"
-        and storage.is_local(str(spark.conf.get("spark.sql.warehouse.dir", "none://")))
+        and storage.is_reached(str(spark.conf.get("spark.sql.warehouse.dir", "none://")))
     )
 
 
@@ -37,7 +37,14 @@ def create_table(
 
     path = reads.table_path(lakehouse, name)
     schema = deltalake.Schema.from_json(StructType.fromDDL(columns).json())
-    deltalake.DeltaTable.create(path, schema, "ignore", configuration=properties, raise_if_key_not_exists=False)
+    deltalake.DeltaTable.create(
+        path,
+        schema,
+        "ignore",
+        configuration=properties,
+        raise_if_key_not_exists=False,
+        storage_options=storage.delta_options(path),
+    )
     enter(spark, lakehouse, name)
 
 
@@ -46,11 +53,12 @@ def enter(spark: "SparkSession", lakehouse: str, name: str) -> None:
     jvm, catalog = spark._jvm, _catalog(spark)
     like = catalog.getTableMetadata(_identifier(spark, PATTERN))
     some, path = jvm.scala.Option.apply, reads.table_path(lakehouse, name)
+    place = jvm.org.apache.hadoop.fs.Path(*(("file", None, path) if storage.is_local(path) else (path,)))
     entry = _copied(
         like,
         identifier=_identifier(spark, name),
         tableType=jvm.org.apache.spark.sql.catalyst.catalog.CatalogTableType.MANAGED(),
-        storage=_copied(like.storage(), locationUri=some(jvm.org.apache.hadoop.fs.Path("file", None, path).toUri())),
+        storage=_copied(like.storage(), locationUri=some(place.toUri())),
         createTime=int(time.time()) * 1000,
         stats=some(None),
     )

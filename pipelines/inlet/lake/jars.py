@@ -10,13 +10,18 @@ another class path, goes on without it. archive.py writes it.
 import os
 import re
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from inlet import storage
+from inlet.lake import maven
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+CLASS_PATH = "SPARK_DIST_CLASSPATH"  # Spark's own scripts put it after their jars, so an archive still fits
 DELTA = "io.delta:delta-spark_4.1_2.13:4.4.0"  # the wheel's jar; its version is not the wheel's everywhere
 
 
@@ -33,16 +38,28 @@ def are_resolved() -> bool:
     return _known() != []
 
 
-def settings(packages: tuple[str, ...] = ()) -> dict[str, str]:
-    """Spark settings that bring Delta's jars and the archive, where they are there. In: coordinates of further jars."""
+def settings(packages: tuple[str, ...] = (), of_store: Sequence[str] = ()) -> dict[str, str]:
+    """Spark settings that bring Delta's jars and the archive, where they are there. In: coordinates of further jars;
+    what `add_to_class_path` gave."""
     if not _known():
         return {"spark.jars.packages": ",".join([DELTA, *packages])}
     further = {"spark.jars.packages": ",".join(packages)} if packages else {}
     if is_apart():  # other machines are sent what is in spark.jars
-        return {"spark.jars": ",".join(_known())} | further
+        return {"spark.jars": ",".join([*_known(), *of_store])} | further
     return {
         "spark.driver.extraClassPath": os.pathsep.join(_known())
     } | further  # only what is on the class path comes from an archive
+
+
+def add_to_class_path(lakehouse: str) -> list[str]:
+    """Have the JVMs that this process starts find the jars that its store takes, fetched where they are not there yet.
+    Out: their paths. Raises: EnvironmentLacks where they cannot be had."""
+    if not (coordinates := storage.spark_jars(lakehouse)):
+        return []
+    paths = [str(path) for path in maven.fetched(coordinates[0].split(":")[1], coordinates, with_others=False)]
+    given = os.environ.get(CLASS_PATH, "").split(os.pathsep)
+    os.environ[CLASS_PATH] = os.pathsep.join(filter(None, dict.fromkeys([*given, *paths])))
+    return paths
 
 
 def java_options() -> str:

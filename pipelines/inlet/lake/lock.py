@@ -2,19 +2,20 @@
 
 A run that follows its sources takes it again and again, so it says that it is there (`_following`): who finds the
 lakehouse held then waits for its turn, and says so (`_waiting`), and the follower lets it go first. These are locks on
-files, which end with who holds them, however that ends.
+files, which end with who holds them, however that ends. They are in the folder that has the catalog; of a lakehouse in
+a store they hold for this machine, and a lease (lease.py) for the others.
 """
 
 import fcntl
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inlet import storage
 from inlet.errors import EnvironmentLacks, TryAgain
 from inlet.lake import place
+from inlet.lake.lease import leased
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,19 +31,16 @@ def writing(
 ):
     """Holds the lakehouse for one run, from its look for work to its last commit: what one has planned, another would
     land again. Out: hold(spark), to be called when there is a session, for its JVM may outlive this process by a moment
-    (again does no harm). A folder is held until both have ended, however they do; for a URL that is the scheduler's to
-    see to. In: whether it is a run that follows, before which others have their turn; `Log.say`, for who waits;
-    whether it is to write where the lakehouse is, which may be of another place.
+    (again does no harm): the lakehouse is held until both have ended, however they do. In: whether it is a run that
+    follows, before which others have their turn; `Log.say`, for who waits; whether it is to write where the lakehouse
+    is, which may be of another place.
 
     Raises: TryAgain where another run holds it (and, where that follows, for longer than TURN_SECONDS),
     EnvironmentLacks where it cannot be written, ConfigError where its catalog is of another place.
     """
     if not relocates:
         place.check(lakehouse)
-    if not storage.is_local(lakehouse):
-        yield lambda spark: None
-        return
-    path = Path(lakehouse) / "_writing"
+    path = place.home(lakehouse) / "_writing"
     with ExitStack() as held:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -71,6 +69,14 @@ def writing(
             held.callback(in_jvm.close)
             in_jvm.getChannel().tryLock()
 
+        if not storage.is_local(lakehouse):
+            lease = held.enter_context(leased(lakehouse, place.machine(lakehouse), tell))
+            hold_file = hold
+
+            def hold(spark: "SparkSession") -> None:
+                hold_file(spark)
+                lease.on_loss = spark.stop  # what Spark was about to commit is not
+
         yield hold
 
 
@@ -95,22 +101,26 @@ def following(lakehouse: str):
     """Says that a run follows here, so that others wait for their turn. Out: `let_others(is_stopped)`, which returns
     when nobody waits for the lakehouse any more, or when the event is set.
     """
-    if not storage.is_local(lakehouse):
-        yield lambda is_stopped: None
-        return
 
     def let_others(is_stopped) -> None:
         while _is_held(lakehouse, "_waiting") and not is_stopped.wait(LOOK_SECONDS):
             pass
 
-    Path(lakehouse).mkdir(parents=True, exist_ok=True)
+    place.home(lakehouse).mkdir(parents=True, exist_ok=True)
     with _held(lakehouse, "_following", fcntl.LOCK_SH):
         yield let_others
 
 
 @contextmanager
+def alone(lakehouse: str, name: str):
+    """Wait until no other process of this machine does the work of this name, and hold others off."""
+    with _held(lakehouse, name, fcntl.LOCK_EX):
+        yield
+
+
+@contextmanager
 def _held(lakehouse: str, name: str, kind: int):
-    with (Path(lakehouse) / name).open("w") as file:
+    with (place.home(lakehouse) / name).open("w") as file:
         fcntl.flock(file, kind)
         yield
 

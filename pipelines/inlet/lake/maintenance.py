@@ -13,12 +13,10 @@ deletion vectors that are in use. Why not CLUSTER BY: delta-rs does not write to
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from inlet import storage
-from inlet.lake import compaction, reads
+from inlet.lake import compaction, reads, snapshots
 from inlet.lake.compaction import MB, SMALL_FILE, SMALL_TABLE
 from inlet.lake.delta_log import DeltaLog
 from inlet.lake.table_state import LOG, LOG_DAYS, OURS, State
-from inlet.lake.tables import DATABASES
 from inlet.sql import literal
 from inlet.sql import name as quoted
 
@@ -74,14 +72,6 @@ class Plan:
         }
 
 
-def tables(lakehouse: str) -> list[str]:
-    """The Delta tables of a lakehouse."""
-    store, root = storage.open_store(lakehouse)
-    folders = [f"{root}/{database}" for database in DATABASES]
-    places = [place for folder in folders if store.isdir(folder) for place in store.ls(folder, detail=False)]
-    return sorted(".".join(place.split("/")[-2:]) for place in places if store.isdir(f"{place}/_delta_log"))
-
-
 def files_of(num: int, size: int) -> str:
     return f"{num} file{'s' * (num != 1)}, {size / MB:.1f} MB"
 
@@ -128,9 +118,8 @@ def remove(lakehouse: str, state: State) -> None:
 
 def checkpoint(lakehouse: str, table: str) -> None:
     """Write a checkpoint of a table, and remove what its log need not keep any more."""
-    import deltalake
 
-    delta_table = deltalake.DeltaTable(reads.table_path(lakehouse, table))
+    delta_table = snapshots.open_table(reads.table_path(lakehouse, table))
     delta_table.create_checkpoint()
     delta_table.cleanup_metadata()
 
@@ -138,9 +127,8 @@ def checkpoint(lakehouse: str, table: str) -> None:
 def keep_log(lakehouse: str, table: str, days: int, spark: "SparkSession | None" = None) -> None:
     """Have the log of a table kept for so many days: without it no version can be read, whatever files there are. In: a
     session, for a table to which delta-rs makes no commit."""
-    import deltalake
 
-    delta_table = deltalake.DeltaTable(reads.table_path(lakehouse, table))
+    delta_table = snapshots.open_table(reads.table_path(lakehouse, table))
     properties = {LOG: f"interval {days} days", OURS: "true"}
     if spark and compaction.unwritable(delta_table):
         pairs = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in properties.items())
@@ -151,9 +139,8 @@ def keep_log(lakehouse: str, table: str, days: int, spark: "SparkSession | None"
 
 def compact(lakehouse: str, table: str) -> None:
     """Write the small files of a small table together without Spark."""
-    import deltalake
 
-    compaction.compact(deltalake.DeltaTable(reads.table_path(lakehouse, table)))
+    compaction.compact(snapshots.open_table(reads.table_path(lakehouse, table)))
 
 
 def optimize(spark: "SparkSession", lakehouse: str, table: str, key: tuple[str, ...] = ()) -> None:

@@ -1,6 +1,9 @@
 """Where a lakehouse folder was when its catalog was made. The catalog holds absolute paths: of a folder that was copied
 it names the tables of the original, and of one that was moved tables that are gone (relocate.py writes them again).
 
+The catalog of a lakehouse in a store lies on this machine (`home`), and is a copy that each machine makes for itself
+from what the store holds.
+
 `_place` in the folder says where it was, so a run with nothing new need not ask the catalog. Lakehouses of earlier
 releases have no such file until a session opens them: the locations of Inlet's databases are read from the bytes of
 Derby's files, which hold them as plain text, in a row or in the log of one.
@@ -8,13 +11,35 @@ Derby's files, which hold them as plain text, in a row or in the log of one.
 
 import os
 import re
+import uuid
+import zlib
 from pathlib import Path
 
 from inlet import storage
 from inlet.errors import ConfigError
+from inlet.lake import beside
 
 FILE, CATALOG = "_place", "_catalog"
 LOCATION = re.compile(rb"file:(/[^\x00-\x1f]*?)/(?:bronze|silver|gold|checks|public)(?![\w.])")
+
+
+def home(lakehouse: str) -> Path:
+    """The folder that has the catalog of a lakehouse, which is this machine's. In: its absolute path or address."""
+    if storage.is_local(lakehouse):
+        return Path(lakehouse)
+    name = re.sub(r"[^A-Za-z0-9.-]+", "-", lakehouse)[-80:].strip("-.")
+    return beside.of_user() / "catalogs" / f"{name}-{zlib.crc32(lakehouse.encode()):08x}"
+
+
+def machine(lakehouse: str) -> str:
+    """What tells the folder that has the catalog from those of other machines."""
+    file = home(lakehouse) / "_machine"
+    try:
+        with file.open("x") as new:
+            new.write(uuid.uuid4().hex)
+    except FileExistsError:
+        pass
+    return file.read_text()
 
 
 def check(lakehouse: str) -> None:

@@ -22,7 +22,8 @@ def exists(lakehouse: str, table: str) -> bool:
     """Is the table there? Found without Spark."""
     import deltalake
 
-    return deltalake.DeltaTable.is_deltatable(table_path(lakehouse, table))
+    place = table_path(lakehouse, table)
+    return deltalake.DeltaTable.is_deltatable(place, storage.delta_options(place))
 
 
 def peek(lakehouse: str, table: str, columns: list[str], rest: str = "", version: int | None = None) -> list[dict]:
@@ -131,12 +132,11 @@ def table_path(lakehouse: str, table: str) -> str:
 
 def _version(lakehouse: str, table: str, version: int | None) -> snapshots.Snapshot | None:
     """A version of a table, none for the newest; None while the table does not exist."""
-    import deltalake
 
     snapshot = newest(lakehouse, table)
     if snapshot is None or version in (None, snapshot.version):
         return snapshot
-    return snapshots.Snapshot(deltalake.DeltaTable(table_path(lakehouse, table), version=version), None)
+    return snapshots.Snapshot(snapshots.open_table(table_path(lakehouse, table), version=version), None)
 
 
 def _files(snapshot: snapshots.Snapshot):
@@ -172,7 +172,7 @@ def has_version(lakehouse: str, table: str, number: int) -> bool:
     import deltalake
 
     try:
-        deltalake.DeltaTable(table_path(lakehouse, table), version=number)
+        snapshots.open_table(table_path(lakehouse, table), version=number)
     except deltalake.exceptions.DeltaError:
         return False
     return True
@@ -184,7 +184,7 @@ def has_files(lakehouse: str, table: str, number: int) -> bool:
     import deltalake
 
     place = table_path(lakehouse, table)
-    delta_table = deltalake.DeltaTable(place, version=number)
+    delta_table = snapshots.open_table(place, version=number)
     store, path = storage.open_store(place)
     existing = {file.rpartition("/")[2] for file in store.find(path)}  # they are named by random ids
     if not {unquote(file.rpartition("/")[2]) for file in delta_table.file_uris()} <= existing:
@@ -199,8 +199,7 @@ def has_files(lakehouse: str, table: str, number: int) -> bool:
 
 def operations(lakehouse: str, table: str, num: int) -> list[str]:
     """What the last commits of a table did, newest first: WRITE, which appends, OVERWRITE, MERGE, ..."""
-    import deltalake
 
-    commits = deltalake.DeltaTable(table_path(lakehouse, table)).history(num) if num else []
+    commits = snapshots.open_table(table_path(lakehouse, table)).history(num) if num else []
     modes = [commit.get("operationParameters", {}).get("mode") for commit in commits]
     return ["OVERWRITE" if mode == "Overwrite" else commit["operation"] for commit, mode in zip(commits, modes)]

@@ -39,10 +39,9 @@ class Snapshot:
 
     @property
     def table(self) -> "deltalake.DeltaTable":
-        import deltalake
 
         if self._table is None:
-            self._table = deltalake.DeltaTable(self.key[0], version=self.version)
+            self._table = open_table(self.key[0], self.version)
         return self._table
 
     def next(self, mark: Callable[[int], Mark | None]) -> "Snapshot":
@@ -84,6 +83,13 @@ class Snapshot:
 
 _snapshots: dict[str, Snapshot] = {}  # by the path of the table
 _lock = Lock()
+
+
+def open_table(place: str, version: int | None = None) -> "deltalake.DeltaTable":
+    """A Delta table. In: its path or address; none for its newest version."""
+    import deltalake
+
+    return deltalake.DeltaTable(place, version=version, storage_options=storage.delta_options(place))
 
 
 def query_builder():
@@ -183,7 +189,7 @@ def _opened(place: str, last: Snapshot | None) -> Snapshot | None:
     if last and last.mark is not None and _mark(place, last.version) == last.mark:
         return last.next(partial(_mark, place))
     try:
-        table = deltalake.DeltaTable(place)
+        table = open_table(place)
     except deltalake.exceptions.TableNotFoundError:
         return None
     if storage.is_local(place):

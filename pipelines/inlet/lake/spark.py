@@ -48,9 +48,10 @@ def settings(lakehouse: str) -> dict[str, str]:
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.warehouse.dir": lakehouse,
         **catalog.settings(lakehouse),
+        **storage.spark_settings(lakehouse),
         "spark.sql.session.timeZone": "UTC",
         "spark.driver.memory": os.environ.get("INLET_DRIVER_MEMORY", "4g"),
-        JAVA_OPTIONS: f'-Duser.timezone=UTC "-Dderby.system.home={lakehouse}" -XX:+UseParallelGC',
+        JAVA_OPTIONS: f'-Duser.timezone=UTC "-Dderby.system.home={place.home(lakehouse)}" -XX:+UseParallelGC',
         # local folder and two cores: the defaults (200, 50) make every small commit cost seconds
         "spark.sql.shuffle.partitions": os.environ.get("INLET_SHUFFLE_PARTITIONS", "2"),
         "spark.databricks.delta.snapshotPartitions": "2",
@@ -133,8 +134,7 @@ def session(
     from pyspark import SparkContext
     from pyspark.sql import SparkSession, types
 
-    if storage.is_local(lakehouse):
-        Path(lakehouse).mkdir(parents=True, exist_ok=True)
+    place.home(lakehouse).mkdir(parents=True, exist_ok=True)
     os.environ["TZ"] = "UTC"  # the session's zone; Python would show timestamps in the machine's
     time.tzset()
     # in UTC both are the same; in a local time Python looks a day back, which the first day of year 1 has not
@@ -145,7 +145,7 @@ def session(
         builder = SparkSession.builder.master(os.environ.get("INLET_MASTER", "local[*]")).appName(app)
         if has_catalog:
             builder = builder.enableHiveSupport()
-        own = settings(lakehouse) | jars.settings(packages)
+        own = settings(lakehouse) | jars.settings(packages, jars.add_to_class_path(lakehouse))
         own[JAVA_OPTIONS] += java_options or jars.java_options()
         if new_bytes is not None and _is_small(lakehouse, new_bytes):
             own[JAVA_OPTIONS] += QUICK
@@ -162,6 +162,8 @@ def session(
                 if made not in _made or not tables.are_complete(lakehouse):
                     with small_query_settings(spark, is_small=True):
                         tables.create(spark, lakehouse)
+                        if not storage.is_local(lakehouse):
+                            tables.enter_all(spark, lakehouse)
                     _made.add(made)
                 place.remember(lakehouse)
             return spark
@@ -173,7 +175,7 @@ def _is_small(lakehouse: str, new_bytes: int) -> bool:
     """True if the bytes that a lakehouse has taken in, and the new ones, are few. It is read without Spark."""
     tables_of_bytes = ("bronze.blocks", "bronze.messages", "silver.changes")
     return (
-        storage.is_local(lakehouse)
+        storage.is_reached(lakehouse)
         and new_bytes + sum(reads.size_bytes(lakehouse, name) for name in tables_of_bytes) <= QUICK_BYTES
     )
 

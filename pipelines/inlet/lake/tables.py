@@ -5,14 +5,14 @@ Layout: <lakehouse>/<database>/<table>; databases bronze, silver, gold, checks, 
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING
 
 from inlet import change, storage, unit
 from inlet.errors import EnvironmentLacks, TryAgain
-from inlet.lake import entries, place, reads
+from inlet.lake import entries, lease, place, reads, snapshots
 from inlet.lake.compaction import SMALL_TABLE, keep_short, unwritable
 from inlet.sql import literal
 
@@ -46,14 +46,33 @@ def create(spark: "SparkSession", lakehouse: str) -> None:
         for name in sorted(of_database, key=lambda name: name != entries.PATTERN):
             columns = declared[name]
             if name.split(".")[1] in tables:
-                if new := [c for c in columns if c.name not in reads.column_names(lakehouse, name)]:
+                stored = reads.column_names(lakehouse, name)
+                if new := [c for c in columns if c.name not in stored]:
                     spark.sql(f"alter table {name} add columns ({change.ddl(new)})")
             elif are_ours and name != entries.PATTERN:
                 entries.create_table(spark, lakehouse, name, change.ddl(columns), properties(name))
-            elif reads.exists(lakehouse, name):  # by `add_rows`, in a lakehouse of an earlier Inlet
+            elif reads.exists(lakehouse, name):  # by another machine, or `add_rows` in a lakehouse of an earlier Inlet
                 spark.sql(f"create table {name} using delta location {literal(reads.table_path(lakehouse, name))}")
             else:
                 spark.sql(create_sql(name, columns))
+
+
+def all_tables(lakehouse: str, known: Iterable[str] = ()) -> list[str]:
+    """The Delta tables of a lakehouse, as its folders or its store have them. In: names that are left out."""
+    store, root = storage.open_store(lakehouse)
+    store.invalidate_cache()  # of listings
+    folders = [f"{root}/{database}" for database in DATABASES]
+    places = [place for folder in folders if store.isdir(folder) for place in store.ls(folder, detail=False)]
+    by_name = {".".join(place.split("/")[-2:]): place for place in places}
+    return sorted(n for n, place in by_name.items() if n not in known and store.isdir(f"{place}/_delta_log"))
+
+
+def enter_all(spark: "SparkSession", lakehouse: str) -> None:
+    """Give the tables that another machine has made in a store their entries in the catalog of this one."""
+    databases = [d for d in DATABASES if d != "public"]
+    known = {f"{d}.{row.tableName}" for d in databases for row in spark.sql(f"show tables in {d}").collect()}
+    for name in all_tables(lakehouse, known):
+        entries.enter(spark, lakehouse, name)
 
 
 def are_complete(lakehouse: str) -> bool:
@@ -119,17 +138,24 @@ def add_arrow(
     import deltalake
 
     path = reads.table_path(lakehouse, name)
-    ids = ({app_id: version} if app_id else {}) | (notes or {})
-    once = deltalake.CommitProperties(app_transactions=[deltalake.Transaction(*one) for one in ids.items()])
-    with _as_ours(lakehouse, name):
-        table = deltalake.DeltaTable(path) if reads.exists(lakehouse, name) else None
+    with _as_ours(lakehouse, name) as of_lease:
+        once = noting(({app_id: version} if app_id else {}) | (notes or {}) | of_lease)
+        table = snapshots.open_table(path) if reads.exists(lakehouse, name) else None
         if table and app_id:
             last = table.transaction_version(app_id)
             if last is not None and last >= version:
                 return
         if table:
             rows = _with_columns_of(table, rows)
-        deltalake.write_deltalake(table or path, rows, mode="append", configuration=PROPERTIES, commit_properties=once)
+        options = None if table else storage.delta_options(path)
+        deltalake.write_deltalake(
+            table or path,
+            rows,
+            mode="append",
+            configuration=PROPERTIES,
+            commit_properties=once,
+            storage_options=options,
+        )
     keep_short(path)
 
 
@@ -156,27 +182,35 @@ def takes_files(lakehouse: str, name: str) -> bool:
 def add_files(lakehouse: str, name: str, statistics: dict[str, str]) -> None:
     """Append Parquet files to a table, in one commit. In: name of each file in the table's folder -> its statistics, as
     Delta's JSON. Raises: as `add_rows`."""
-    import deltalake
     from deltalake.transaction import AddAction, RemoveAction
 
     place.check(lakehouse)
     path = reads.table_path(lakehouse, name)
-    table = deltalake.DeltaTable(path)
-    with _as_ours(lakehouse, name):
+    table = snapshots.open_table(path)
+    with _as_ours(lakehouse, name) as of_lease:
         actions: list[AddAction | RemoveAction] = []
         for file, about in ((file, os.stat(f"{path}/{file}")) for file in statistics):
             actions.append(AddAction(file, about.st_size, {}, about.st_mtime_ns // 10**6, True, statistics[file]))
-        table.create_write_transaction(actions, "append", table.schema())
+        table.create_write_transaction(actions, "append", table.schema(), commit_properties=noting(of_lease))
     keep_short(path)
 
 
+def noting(ids: dict[str, int], num_retries: int | None = None) -> "deltalake.CommitProperties":
+    """A commit that notes versions of app_ids."""
+    import deltalake
+
+    noted = [deltalake.Transaction(*one) for one in ids.items()]
+    return deltalake.CommitProperties(app_transactions=noted, max_commit_retries=num_retries)
+
+
 @contextmanager
-def _as_ours(lakehouse: str, name: str) -> Iterator[None]:
-    """Errors of delta-rs that writes a table, as ours."""
+def _as_ours(lakehouse: str, name: str) -> Iterator[dict[str, int]]:
+    """Errors of delta-rs that writes a table, as ours. Out: as `lease.committing`."""
     import deltalake
 
     try:
-        yield
+        with lease.committing(lakehouse) as of_lease:
+            yield of_lease
     except deltalake.exceptions.CommitFailedError as error:
         raise TryAgain(f"{name} was written by another process: {error}", "Run again when that has ended") from error
     except deltalake.exceptions.SchemaMismatchError as error:
@@ -193,22 +227,21 @@ def merge_rows(lakehouse: str, name: str, key: Sequence[str], rows: list[dict], 
     """Bring rows of a declared table up to date without Spark, in one commit. In: its key; rows that replace those of
     their keys, or are new; rows that go. Out: False where Spark has to do it, because the table is large, or has
     deletion vectors or other features; then nothing was written. Raises: as `add_rows`."""
-    import deltalake
     import pyarrow as pa
 
     place.check(lakehouse)
     path, columns = reads.table_path(lakehouse, name), (unit.TABLES | change.TABLES)[name]
-    table = deltalake.DeltaTable(path)
+    table = snapshots.open_table(path)
     if reads.size_bytes(lakehouse, name) > SMALL_TABLE or unwritable(table) or any(table.deletion_vectors()):
         return False
     types = arrow_schema(", ".join(f"{c.name} {c.type}" for c in columns)).append(pa.field("is_gone", pa.bool_()))
     given = [row | {"is_gone": False} for row in rows] + [row | {"is_gone": True} for row in gone]
     values = {c.name: f"n.{c.name}" for c in columns}
-    once = deltalake.CommitProperties(max_commit_retries=0)
     same = " and ".join(f"t.{column} = n.{column}" for column in key)
-    merge = table.merge(pa.Table.from_pylist(given, types), same, "n", "t", commit_properties=once)
-    merge = merge.when_matched_delete("n.is_gone").when_matched_update(values)
-    with _as_ours(lakehouse, name):
+    with _as_ours(lakehouse, name) as of_lease:
+        once = noting(of_lease, num_retries=0)
+        merge = table.merge(pa.Table.from_pylist(given, types), same, "n", "t", commit_properties=once)
+        merge = merge.when_matched_delete("n.is_gone").when_matched_update(values)
         merge.when_not_matched_insert(values, "not n.is_gone").execute()
     keep_short(path)
     return True

@@ -74,7 +74,7 @@ def write(project: Project, spark: "SparkSession", last: Point, point: Point) ->
     _write_view(spark, "public", end, point.events)
     for table in project.tables.values():
         shown, is_old = point.table(table.name), last.table(table.name).shape == point.table(table.name).shape
-        is_moved = shown.moved == point.number or shown.moved is not None and last.events is None
+        is_moved = shown.moved != last.table(table.name).moved or shown.moved is not None and last.events is None
         if table.key and is_moved and not shown.through.keys().isdisjoint(mine):
             if not (is_old and spark.catalog.functionExists(f"public.{table.name}_at_checkpoint")):
                 _write_function(spark, "public", table.name, table.table, Ours(table.ours))

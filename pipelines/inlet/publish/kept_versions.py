@@ -16,7 +16,6 @@ import json
 
 from inlet import lake, storage
 from inlet.config import Project
-from inlet.lake import maintenance
 from inlet.lake.delta_log import DeltaLog
 from inlet.lake.table_state import Kept
 from inlet.publish.point import LOG, newest
@@ -83,7 +82,7 @@ def kept(project: Project) -> dict[str, Kept]:
     for name, pin in pins(project).items():
         is_pin = name != SHOWN
         keep(pin["versions"], f"the pin {name}" if is_pin else f"the point {pin['point']}", is_pin)
-    for current in maintenance.tables(project.lakehouse_path()):
+    for current in lake.all_tables(project.lakehouse_path()):
         if current.startswith("gold.") and current.endswith("__current"):
             log = DeltaLog(lake.table_path(project.lakehouse_path(), current))
             name = current.removeprefix("gold.").removesuffix("__current")

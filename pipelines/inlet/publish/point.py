@@ -1,4 +1,8 @@
-"""The published point: what the public views show, kept in the view `public._point` and logged in gold.published."""
+"""The published point: what the public views show, kept in the view `public._point` and logged in gold.published.
+
+A lakehouse in a store has a catalog on each machine. There the row of gold.published is the commit, and holds the point
+as a whole; the views of a machine are brought to it when a session asks (publish.show).
+"""
 
 import datetime as dt
 import json
@@ -7,7 +11,7 @@ import zlib
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
-from inlet import lake
+from inlet import lake, storage
 from inlet.change import Column, ddl
 from inlet.config import Project
 from inlet.errors import InletError
@@ -30,6 +34,7 @@ PUBLISHED = (
     ),
     Column("held", "map<string,string>", "source -> why its point is not at the end of what gold has; empty: it is"),
 )
+STATE = Column("state", "string", "the point as JSON, from which each machine makes its views")
 POINT = "public._point"
 LOG = "gold.published"
 EVENTS = "silver.control_events"
@@ -141,24 +146,41 @@ def _of_maps(number: int, points: dict[str, str], versions: dict[str, int]) -> P
     return point
 
 
-def newest(project: Project) -> dict | None:
+def is_logged(project: Project) -> bool:
+    """True if the row of gold.published is the commit, because a catalog is of one machine alone."""
+    return not storage.is_local(project.lakehouse_path())
+
+
+def newest(project: Project, columns: tuple[Column, ...] = PUBLISHED) -> dict | None:
     """The last row of gold.published; none while there is none."""
     lakehouse, number = project.lakehouse_path(), "coalesce(max(number), -1)"
     last = lake.peek(lakehouse, LOG, [f"{number} as number"])  # of one column: the others are long
     rows = last and lake.peek(
         lakehouse,
         LOG,
-        [c.name for c in PUBLISHED],
+        [c.name for c in columns],
         f"where number = {last[0]['number']} order by published_at desc limit 1",
     )
     return rows[0] if rows else None
 
 
 def published(project: Project, spark: "SparkSession") -> Point:
-    """The published point, as `public._point` says: its text and its properties, which one look-up of it gives."""
+    """The published point."""
+    return logged(project) if is_logged(project) else shown(project, spark)
+
+
+def logged(project: Project) -> Point:
+    """The point that the last row of gold.published holds as a whole."""
+    row = newest(project, (*PUBLISHED, STATE))
+    return Point.of(json.loads(row["state"])) if row else Point()
+
+
+def shown(project: Project, spark: "SparkSession") -> Point:
+    """The point that this catalog shows, as `public._point` says: its text and its properties, which one look-up of it
+    gives."""
     about = _described(spark)
     if about is None:  # new, or dropped: then numbers go on from the log's
-        first = Point((newest(project) or {"number": 0})["number"])
+        first = Point(0 if is_logged(project) else (newest(project) or {"number": 0})["number"])
         spark.sql(
             f"create view {POINT} comment 'The published point: its number, and table -> number of the point that "
             "last moved its views. Altering this view moves all public views at once.' "
@@ -221,11 +243,13 @@ def log(project: Project, spark: "SparkSession", point: Point, before: dict | No
         point.held,
     ):
         return
+    columns = (*PUBLISHED, STATE) if is_logged(project) else PUBLISHED
     if not lake.exists(project.lakehouse_path(), LOG):  # so that the catalog has it
         spark.sql(
-            f"create table if not exists {LOG} (\n  {ddl(PUBLISHED)}\n) using delta "
+            f"create table if not exists {LOG} (\n  {ddl(columns)}\n) using delta "
             "tblproperties (delta.enableDeletionVectors = false)"
         )
     maps = {name: list(getattr(point, name).items()) for name in ("points", "batches", "versions", "held")}
     row = {"number": point.number, "published_at": dt.datetime.now(dt.UTC), **maps}
-    lake.add_rows(project.lakehouse_path(), LOG, [row], PUBLISHED)
+    row |= {"state": json.dumps(asdict(point))} if is_logged(project) else {}
+    lake.add_rows(project.lakehouse_path(), LOG, [row], columns)

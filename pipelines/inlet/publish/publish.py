@@ -21,13 +21,15 @@ from typing import TYPE_CHECKING
 
 from inlet import lake
 from inlet.config import Project
+from inlet.errors import ConfigError
 from inlet.gold.build import steps
 from inlet.lake.delta_log import UPKEEP
 from inlet.lake.spark import side_by_side
 from inlet.publish import at_checkpoints, checkpoints, fixed_views, kept_versions, late, views
 from inlet.publish.hold import freeze, holds_of, last_before
-from inlet.publish.point import EVENTS, Point, commit, log, newest, published
+from inlet.publish.point import EVENTS, Point, commit, is_logged, log, logged, newest, published, shown
 from inlet.publish.times import is_untimed
+from inlet.silver import change_table_view, header_views
 from inlet.table import Table
 
 if TYPE_CHECKING:
@@ -56,17 +58,59 @@ def run(
     """Move the public views to where gold is, as far as transactions and checkpoints allow. Doing it twice changes
     nothing. To be called when all tables of gold have what silver has. In: what is called with the late changes of a
     point that moved. Out: the point they show then; `held` tells which sources wait, and for what."""
-    last, logged = published(project, spark), newest(project)
-    if last.number > (logged or {"number": 0})["number"]:  # a run died between the two
-        log(project, spark, last, logged)
-        logged = newest(project)
-    ledger = lake.peek(project.lakehouse_path(), "silver.batches", ["source", "batch_id", "first_change_seq"])
+    last, before = published(project, spark), newest(project)
+    if last.number > (before or {"number": 0})["number"]:  # a run died between the two
+        log(project, spark, last, before)
+        before = newest(project)
+    ledger = _ledger(project)
     point = _next(project, spark, last, ledger)
+    for table in project.tables.values():
+        if _is_moved(table, last, point):
+            point.table(table.name).moved = point.number
+    if is_moved := point.moved != last.moved or point.points != last.points:
+        kept_versions.note_pin(project, kept_versions.SHOWN, point.number, point.versions)
+        if not is_logged(project):
+            _move(project, spark, last, point, ledger)
+    else:
+        point.number = last.number
+    log(project, spark, point, before)
+    if is_moved:
+        on_late(late.changes(project, last, point, late.sources(ledger, last)))
+    return point
+
+
+def show(project: Project, spark: "SparkSession") -> None:
+    """Bring the views of this machine's catalog to the newest point of a lakehouse in a store. Doing it again changes
+    nothing. Raises: ConfigError where the contracts are others than those that the point was published with."""
+    if not is_logged(project) or shown(project, spark).number == (newest(project) or {"number": 0})["number"]:
+        return
+    with lake.alone(project.lakehouse_path(), "_showing"):
+        last, point = shown(project, spark), logged(project)
+        if last.number == point.number:  # another process of this machine was first
+            return
+        for table in project.tables.values():
+            shape = point.table(table.name).shape
+            if shape is not None and views.shape(table, is_untimed(table.name, point))[0] != shape:
+                raise ConfigError(
+                    f"Point {point.number} was published with another contract of {table.table}, or another Inlet",
+                    "Take the project, and the Inlet, of the machine that runs it; or run it with these",
+                )
+        codecs = {source.codec for source in project.sources.values()}
+        header_views.write(spark, codecs)
+        change_table_view.write(spark, codecs)
+        _move(project, spark, last, point, _ledger(project))
+
+
+def _ledger(project: Project) -> list[dict]:
+    return lake.peek(project.lakehouse_path(), "silver.batches", ["source", "batch_id", "first_change_seq"])
+
+
+def _move(project: Project, spark: "SparkSession", last: Point, point: Point, ledger: list[dict]) -> None:
+    """Move the views of this catalog from one point to another."""
     may_be_late = late.sources(ledger, last)
-    moved = [table for table in project.tables.values() if _is_moved(table, last, point)]
+    moved = [t for t in project.tables.values() if point.table(t.name).moved != last.table(t.name).moved]
     moving = []
     for table in moved:
-        point.table(table.name).moved = point.number
         is_readable = _is_readable(project, table, last, point)
         needs_old = {
             step: is_readable and not _is_appended(project, table, step, last, point, may_be_late)
@@ -77,17 +121,9 @@ def run(
     new = [table for table in moved if table.key and not views.is_made(table.name, last, point)]
     for statements in zip(*(fixed_views.statements(table, point) for table in new)):
         side_by_side(spark.sql, chain.from_iterable(statements))
-    if is_moved := point.moved != last.moved or point.points != last.points:
-        kept_versions.note_pin(project, kept_versions.SHOWN, point.number, point.versions)
-        checkpoints.write(project, spark, last, point)
-        commit(spark, point)
-        side_by_side(spark.sql, chain.from_iterable(views.former(table.name, last) for table in new))
-    else:
-        point.number = last.number
-    log(project, spark, point, logged)
-    if is_moved:
-        on_late(late.changes(project, last, point, may_be_late))
-    return point
+    checkpoints.write(project, spark, last, point)
+    commit(spark, point)
+    side_by_side(spark.sql, chain.from_iterable(views.former(table.name, last) for table in new))
 
 
 def _next(project: Project, spark: "SparkSession", last: Point, ledger: list[dict]) -> Point:

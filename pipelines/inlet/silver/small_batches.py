@@ -35,7 +35,7 @@ MESSAGE = 10  # a message, decoded by itself, costs as much as so many records o
 def write(batch: Batch, files: Sequence[Reading]) -> set[str]:
     """Decode the plain sources of a batch, and write their changes, rejects and control events. In: its rows of
     bronze.files. Out: the sources that were written; of the others nothing is written, and no account has changed."""
-    if not storage.is_local(batch.project.lakehouse_path()) or batch.is_apart:
+    if not storage.is_reached(batch.project.lakehouse_path()) or batch.is_apart:
         return set()
     landed, units = _few(batch, files)
     plain = sorted({unit["source"] for unit in units})

@@ -125,7 +125,7 @@ def follow(batch: Batch) -> None:
     sources = sorted({*first.sources} & {*batch.sources}) if first else []
     of_batch = project.lakehouse_path(), batch.stored, kinds, sources, batch.batch_id
     left = None
-    if storage.is_local(project.lakehouse_path()):  # else Spark reads silver side by side
+    if storage.is_reached(project.lakehouse_path()):  # else Spark reads silver side by side
         is_small = batch.num_changes <= NUM_SMALL
         left = None if is_small else whole_transactions.append(*of_batch)
         if (is_small or left is not None) and small_transactions.update(*of_batch, left):

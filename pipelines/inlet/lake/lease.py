@@ -1,0 +1,193 @@
+"""The lease of a lakehouse in a store: one writer at a time, whatever machine it runs on.
+
+The lease is a Delta table without rows, `_lease`; the last of its commits says who holds it. A store takes a commit of
+a number once (delta-rs puts it under a condition), so one of two writers gets it. The holder renews it; where it cannot
+for as long as the lease lasts, it has lost it, and makes no commit any more. Each commit without Spark carries the
+number of the lease, so that Delta refuses one of a former holder where the new one has written.
+
+Clocks of two machines are not compared to take a lease: it has ended when its table had no new commit for as long as
+it lasts while the next writer watched.
+"""
+
+import json
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+from inlet import storage
+from inlet.errors import TryAgain
+from inlet.lake import snapshots
+
+if TYPE_CHECKING:
+    import deltalake
+
+SECONDS, RENEW_SECONDS = 60.0, 15.0  # that a lease lasts, and after which it is renewed
+MARGIN_SECONDS = 10.0  # before its end no commit is begun any more
+NUM_RENEWALS = 500  # after which the log of the lease is made short
+APP_ID = "inlet-lease"  # of the number in commits
+KEY = "inlet"  # in the information of a commit of the lease
+TABLE = "_lease"
+_held: dict[str, "Lease"] = {}  # by lakehouse
+_committing = threading.RLock()
+
+
+class Holder(NamedTuple):
+    """What the last commit of the lease says."""
+
+    owner: str  # for people
+    machine: str
+    seconds: float  # that it lasts from this commit on; 0: it was given back
+
+
+class Lease:
+    """A lease that this process holds or wants. In: the lakehouse's address; what tells this machine from others."""
+
+    def __init__(self, lakehouse: str, machine: str):
+        self.lakehouse, self.machine = lakehouse, machine
+        self.owner = f"process {os.getpid()} on {socket.gethostname()}"
+        self.place = f"{lakehouse}/{TABLE}"
+        self.number = -1  # of the commit that took it
+        self.is_lost = False
+        self._ended, self._renewed_at = threading.Event(), 0.0
+        self._thread = threading.Thread(target=self._renew, name="inlet-lease", daemon=True)
+        self.on_loss: Callable[[], None] = lambda: None
+
+    def take(self, tell: Callable[[dict], None]) -> None:
+        """Take it. In: `Log.say`, for who waits. Raises: TryAgain where another machine holds it."""
+        self._table = _opened(self.place)
+        while True:
+            holder, version = self._holder(), self._table.version()
+            if holder and holder.seconds and holder.machine != self.machine:  # else that process has ended: lock.py
+                self._watch(holder, version, tell)
+            if self._commit(SECONDS):
+                self.number = self._table.version()
+                self._thread.start()
+                return
+            self._table.update_incremental()
+
+    def check(self) -> None:
+        """Raises: TryAgain where the lease is lost, or about to end. To be asked before each commit."""
+        if not self.is_lost and _now() - self._renewed_at > SECONDS - MARGIN_SECONDS:
+            self._lose()
+        if self.is_lost:
+            raise TryAgain(
+                f"This run could not renew its lease of {self.lakehouse} in {SECONDS:.0f} s, so another one may write",
+                "Run again: it goes on with what this one has not finished",
+            )
+
+    def give_back(self) -> None:
+        self._ended.set()
+        self._thread.join()
+        if not self.is_lost:
+            self._commit(0)
+
+    def _watch(self, holder: Holder, version: int, tell: Callable[[dict], None]) -> None:
+        """Wait until a lease has ended. Raises: TryAgain where its holder renews it."""
+        age = time.time() - self._table.history(1)[0]["timestamp"] / 1000
+        refused = TryAgain(f"{holder.owner} writes to {self.lakehouse}", "Wait for it to end and try again")
+        if 0 <= age < holder.seconds:
+            raise refused
+        tell({"step": "lock", "waiting": f"up to {holder.seconds:.0f} s: whether {holder.owner} still writes"})
+        until = _now() + holder.seconds
+        while _now() < until:
+            time.sleep(min(1.0, holder.seconds / 10))
+            self._table.update_incremental()
+            if self._table.version() != version:
+                if (renewed := self._holder()) and renewed.seconds:
+                    raise refused
+                return
+
+    def _renew(self) -> None:
+        """Renew it until it is given back or lost."""
+        num = 0
+        while not self._ended.wait(RENEW_SECONDS):
+            try:
+                if not self._commit(SECONDS):
+                    return self._lose()
+                if (num := num + 1) % NUM_RENEWALS == 0:
+                    _shorten(self._table)
+            except Exception:  # the store does not answer: `_now` tells for how long
+                if _now() - self._renewed_at > SECONDS - MARGIN_SECONDS:
+                    return self._lose()
+
+    def _lose(self) -> None:
+        self.is_lost = True
+        self.on_loss()
+
+    def _commit(self, seconds: float) -> bool:
+        """Say that it is held from now on. Out: False where another machine has written it."""
+        import deltalake
+
+        holder, begun = Holder(self.owner, self.machine, seconds), _now()
+        about = {KEY: json.dumps(holder._asdict())}
+        once = deltalake.CommitProperties(custom_metadata=about, max_commit_retries=0)
+        try:
+            self._table.create_write_transaction([], "append", self._table.schema(), commit_properties=once)
+        except deltalake.exceptions.CommitFailedError:
+            return False
+        self._table.update_incremental()
+        self._renewed_at = begun
+        return True
+
+    def _holder(self) -> Holder | None:
+        commits = self._table.history(1)
+        return Holder(**json.loads(commits[0][KEY])) if commits and KEY in commits[0] else None
+
+
+@contextmanager
+def leased(lakehouse: str, machine: str, tell: Callable[[dict], None]):
+    """Holds the lease of a lakehouse. Out: the lease. Raises: TryAgain where another machine holds it, and where it was
+    lost meanwhile."""
+    lease = Lease(lakehouse, machine)
+    lease.take(tell)
+    _held[lakehouse] = lease
+    try:
+        yield lease
+    except Exception as error:
+        if lease.is_lost and not isinstance(error, TryAgain):
+            lease.check()
+        raise
+    finally:
+        del _held[lakehouse]
+        lease.give_back()
+
+
+@contextmanager
+def committing(lakehouse: str) -> Iterator[dict[str, int]]:
+    """Around a commit without Spark. Out: what it notes of the lease, as app_id -> version; {} where there is none. One
+    at a time is made under a lease: Delta takes two that note the same for conflicting. Raises: as Lease.check."""
+    if lease := _held.get(lakehouse):
+        with _committing:
+            lease.check()
+            yield {APP_ID: lease.number}
+    else:
+        yield {}
+
+
+def _opened(place: str) -> "deltalake.DeltaTable":
+    """The table of a lease, which is made where there is none."""
+    import deltalake
+
+    options = storage.delta_options(place)
+    if not deltalake.DeltaTable.is_deltatable(place, options):
+        columns = deltalake.Schema([deltalake.Field("none", deltalake.schema.PrimitiveType("string"))])
+        about = {"delta.logRetentionDuration": "interval 1 days", "delta.enableExpiredLogCleanup": "true"}
+        deltalake.DeltaTable.create(place, columns, "ignore", configuration=about, storage_options=options)
+    table = snapshots.open_table(place)
+    if table.version() % NUM_RENEWALS > NUM_RENEWALS // 2:
+        _shorten(table)
+    return table
+
+
+def _shorten(table: "deltalake.DeltaTable") -> None:
+    table.create_checkpoint()
+    table.cleanup_metadata()
+
+
+def _now() -> float:
+    """Seconds that go on while the machine sleeps."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
