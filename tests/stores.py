@@ -1,27 +1,38 @@
 """An object store on this machine, with the interface of S3."""
 
-import logging
+import subprocess
+import sys
+import time
 from contextlib import contextmanager
 
 import boto3
-from moto.server import ThreadedMotoServer
+
+from inlet.lake.derby import answers, free_port
 
 REGION = "eu-central-1"
+SERVER = """
+import logging, sys
+from moto.server import main
+logging.getLogger("werkzeug").setLevel(logging.ERROR)
+main(["-H", "127.0.0.1", "-p", sys.argv[1]])
+"""
 
 
 @contextmanager
 def s3(bucket: str):
-    """A store with an empty bucket. Out: its address, and a client of it."""
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
+    """A store with an empty bucket, in a process of its own: delta-rs asks it while it holds this one's interpreter.
+    Out: its address, and a client of it."""
+    port = free_port()
+    server = subprocess.Popen([sys.executable, "-c", SERVER, str(port)], stderr=subprocess.DEVNULL)
     try:
-        endpoint = "http://{}:{}".format(*server.get_host_and_port())
+        until = time.monotonic() + 60
+        while not answers(f"127.0.0.1:{port}"):
+            assert server.poll() is None and time.monotonic() < until
+            time.sleep(0.1)
+        endpoint = f"http://127.0.0.1:{port}"
         client = boto3.client("s3", endpoint_url=endpoint, region_name=REGION)
         client.create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": REGION})
         yield endpoint, client
-        made = boto3.resource("s3", endpoint_url=endpoint, region_name=REGION).Bucket(bucket)
-        made.objects.all().delete()  # all stores of a process hold the same buckets
-        made.delete()
     finally:
-        server.stop()
+        server.terminate()
+        server.wait()

@@ -67,7 +67,7 @@ def publish(project, number: int, version: int | None = None) -> None:
 def rows(project) -> dict:
     """The rows of each table; where it has versions that views read, of these, too."""
     found = {}
-    for table in maintenance.tables(project.lakehouse_path()):
+    for table in lake.all_tables(project.lakehouse_path()):
         place = lake.table_path(project.lakehouse_path(), table)
         versions = kept_versions.kept(project).get(table, Kept({}, set(), set())).versions
         for version in (None, *(v for v in versions if "live" not in versions[v])):

@@ -75,6 +75,20 @@ SCHEMES = {
 }
 USER = re.compile(r"\b(?!abfss?:|wasbs?:)([a-z][a-z0-9+.-]*://)[^/\s]*@", re.I)  # Azure names a container there
 CLIENTS = ("aiobotocore", "aiohttp", "azure", "botocore", "gcsfs", "google")  # whose errors are none of fsspec's
+OF_STORE = re.compile(r"Generic \w+ error|\bs3a?://|S3A|awssdk|ABFS|GoogleCloudStorage")  # by delta-rs and by Spark
+CAUSES = (  # what such an error tells, and what to do
+    ("NoSuchBucket|bucket does not exist", ConfigError, "Create the bucket, or name another one in inlet.yml"),
+    (
+        r"ExpiredToken|\b40[013]\b|AccessDenied|InvalidAccessKeyId|SignatureDoesNotMatch|[Cc]redential",
+        EnvironmentLacks,
+        "Export credentials that are valid, and have the right to it: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+    ),
+    (
+        "onnection refused|error sending request|UnknownHost|dns error|timed out|SocketTimeout|\\b50[0-9]\\b|SlowDown",
+        TryAgain,
+        "Run again when it does, or correct `storage` in inlet.yml; what was done before stays done",
+    ),
+)
 _stores: dict[str, Store] = {}  # of the project that was read last, by how addresses begin
 
 
@@ -213,6 +227,21 @@ class Stream:
 
     def __exit__(self, *error) -> None:
         self._file.close()
+
+
+def worded(error: Exception) -> InletError | None:
+    """What an error of delta-rs or Spark means that comes from a store; None where it does not."""
+    text = re.sub(r"\x1b\[\d*m|</?\w+>", " ", str(error))
+    if not OF_STORE.search(text):
+        return None
+    for pattern, kind, remedy in CAUSES:
+        if found := re.search(pattern, text):
+            lines = [line.strip("\u21b3 ") for line in text.splitlines() if line.strip("\u21b3 ")]
+            where = next((line for line in lines if "performing" in line or "://" in line), lines[0])
+            last = next((line for line in reversed(lines) if found[0] in line), found[0])
+            why = where if last in where else f"{where[:160]}: {' '.join(last[:120].split())}"
+            return kind(without_user(f"The store of the lakehouse refused or did not answer: {why}"), remedy)
+    return None
 
 
 @contextmanager

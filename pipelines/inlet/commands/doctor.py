@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from inlet import bronze, config, silver, storage
+from inlet import bronze, config, lake, silver, storage
 from inlet.bronze import kafka, load_times
 from inlet.bronze.companions import companions_of
 from inlet.bronze.files import listing, unpacked_name
@@ -61,7 +61,10 @@ def examine(root: Path) -> Iterator[Finding]:
     yield Finding("project", True, f"{project.root.name}: {sources}, {tables}")
     if not project.tables:
         yield Finding("tables", False, *import_definitions.no_tables(project), ConfigError.exit_code)
-    yield from _lakehouse(project)
+    of_lakehouse = list(_lakehouse(project))
+    yield from of_lakehouse
+    if not storage.is_local(project.lakehouse_path()) and not of_lakehouse[0].is_good:
+        return  # all that follows reads it
     for source in project.sources.values():
         yield _source(project, source)
         if notice := load_times.notice(source):
@@ -99,7 +102,13 @@ def _loopback() -> Finding:
 def _lakehouse(project: Project) -> Iterator[Finding]:
     path = project.lakehouse_path()
     if not storage.is_local(path):
-        yield Finding("lakehouse", True, path)
+        try:
+            lake.exists(path, "bronze.files")
+            yield Finding("lakehouse", True, f"{path} can be read")
+        except OSError as error:
+            if (of_store := storage.worded(error)) is None:
+                raise
+            yield Finding("lakehouse", False, of_store.message, of_store.remedy, of_store.exit_code)
         return
     folder = Path(path)
     there = next(p for p in (folder, *folder.parents) if p.exists())

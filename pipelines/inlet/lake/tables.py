@@ -3,7 +3,6 @@
 Layout: <lakehouse>/<database>/<table>; databases bronze, silver, gold, checks, public.
 """
 
-import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from inlet import change, storage, unit
 from inlet.errors import EnvironmentLacks, TryAgain
 from inlet.lake import entries, lease, place, reads, snapshots
 from inlet.lake.compaction import SMALL_TABLE, keep_short, unwritable
+from inlet.lake.delta_log import written_at
 from inlet.sql import literal
 
 if TYPE_CHECKING:
@@ -174,8 +174,9 @@ def _with_columns_of(table: "deltalake.DeltaTable", rows: "pyarrow.Table") -> "p
 
 
 def takes_files(lakehouse: str, name: str) -> bool:
-    """True if `add_files` can commit to a table: one in a folder, with no feature that asks more of a writer."""
-    snapshot = reads.newest(lakehouse, name) if storage.is_local(lakehouse) else None
+    """True if `add_files` can commit to a table: one that delta-rs reaches, with no feature that asks more of a
+    writer."""
+    snapshot = reads.newest(lakehouse, name) if storage.is_reached(lakehouse) else None
     return bool(snapshot) and not unwritable(snapshot.table) and not snapshot.table.metadata().partition_columns
 
 
@@ -189,8 +190,11 @@ def add_files(lakehouse: str, name: str, statistics: dict[str, str]) -> None:
     table = snapshots.open_table(path)
     with _as_ours(lakehouse, name) as of_lease:
         actions: list[AddAction | RemoveAction] = []
-        for file, about in ((file, os.stat(f"{path}/{file}")) for file in statistics):
-            actions.append(AddAction(file, about.st_size, {}, about.st_mtime_ns // 10**6, True, statistics[file]))
+        store, root = storage.open_store(path)
+        for file in statistics:
+            about = store.info(f"{root}/{file}")
+            written = round(written_at(about) * 1000)
+            actions.append(AddAction(file, about["size"], {}, written, True, statistics[file]))
         table.create_write_transaction(actions, "append", table.schema(), commit_properties=noting(of_lease))
     keep_short(path)
 
@@ -219,6 +223,8 @@ def _as_ours(lakehouse: str, name: str) -> Iterator[dict[str, int]]:
             "Where it lacks columns, `inlet run` adds those that an earlier Inlet did not have; undo other changes",
         ) from error
     except (OSError, deltalake.exceptions.DeltaError) as error:
+        if not storage.is_local(lakehouse) and (of_store := storage.worded(error)):
+            raise of_store from error
         remedy = "Give this user the right to write it" if NO_RIGHT.search(str(error)) else "See to what the error says"
         raise EnvironmentLacks(f"{name} of {lakehouse} cannot be written: {error}", remedy) from error
 

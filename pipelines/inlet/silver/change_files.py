@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from inlet import change, lake
+from inlet import change, lake, storage
 from inlet.codecs import columns
 from inlet.codecs.codec import IMAGE
 from inlet.codecs.columns import WORDS
@@ -36,7 +36,8 @@ GROUP_BYTES = 64 << 20  # of rows as Arrow, in one row group
 
 
 def can_write(batch: Batch) -> bool:
-    """True if tasks can write files of silver.changes: the lakehouse is a folder, which they see as the run does."""
+    """True if tasks can write files of silver.changes: the lakehouse is a folder that they see as the run does, or in a
+    store."""
     is_connected = getattr(batch.spark, "_sc", None) is None  # by Spark Connect: its workers see other folders
     return not is_connected and not batch.is_apart and lake.takes_files(batch.project.lakehouse_path(), TABLE)
 
@@ -44,10 +45,11 @@ def can_write(batch: Batch) -> bool:
 def write(batch: Batch, units: "DataFrame", changes: Changes, table: str = TABLE) -> None:
     """Append the changes of units. In: batches of units -> (a number of changes, their columns) each, as `rows` takes
     them."""
-    lakehouse = batch.project.lakehouse_path()
+    lakehouse, stores = batch.project.lakehouse_path(), batch.project.stores
     folder, of_batch = lake.table_path(lakehouse, table), {"batch_id": batch.batch_id, "decoded_at": datetime.now(UTC)}
 
     def task(batches) -> Iterator[pa.RecordBatch]:
+        storage.use(stores)
         file = _File(folder)
         for num, columns_ in changes(batches):
             file.add(rows(num, columns_ | of_batch))
@@ -143,8 +145,10 @@ class _File:
     def _write(self) -> None:
         """Write the rows as a row group, whose dictionaries have to be one each."""
         if self.writer is None:
+            place = f"{self.folder}/{self.name}"
+            store, path = (None, place) if storage.is_local(place) else storage.open_store(place)
             self.writer = pq.ParquetWriter(
-                f"{self.folder}/{self.name}", _schema(), compression="snappy", store_schema=False,
+                path, _schema(), filesystem=store, compression="snappy", store_schema=False,
                 write_statistics=list(change.HEADER_COLUMNS),
             )  # fmt: skip
         table = pa.Table.from_batches(self.rows).unify_dictionaries()
