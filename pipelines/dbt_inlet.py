@@ -42,35 +42,43 @@ class Lock(dbtPlugin):
             or not (folder.parent / "pipelines" / "inlet.yml").exists()
         ):
             return  # it asks no lakehouse, Inlet itself called it and holds the lock, or it is another project
-        from inlet import lake
+        from inlet import config, lake, publish, storage
         from inlet.errors import InletError
         from inlet.lake import place
 
         lakehouse = os.environ.get("INLET_LAKEHOUSE", "../lakehouse")
-        path = lakehouse if "://" in lakehouse else str((folder / lakehouse).resolve())
+        is_local = storage.is_local(lakehouse)
+        path = str((folder / lakehouse).resolve()) if is_local else lakehouse
         try:
+            project = None if is_local else config.load(folder.parent)  # it says how its store is reached
             place.check(path)
             if flags.WHICH in WRITING and path not in holding:
                 held.enter_context(lake.writing(path))
                 holding.add(path)
-            start_spark(path, lakehouse)
+            spark = start_spark(path, lakehouse)
+            if project and spark:
+                publish.show(project, spark)
         except InletError as error:
             raise DbtRuntimeError(str(error)) from error
         if flags.WHICH in WRITING:
             get_invocation_context().env["INLET_WRITES"] = "1"
 
 
-def start_spark(path: str, lakehouse: str) -> None:
-    """The session that dbt then uses. In: the lakehouse's absolute path or URL, and as the profile names it."""
+def start_spark(path: str, lakehouse: str):
+    """The session that dbt then uses; None where it uses none of Spark in this process. In: the lakehouse's absolute
+    path or address, and as the profile names it."""
+    from inlet import storage
     from inlet.lake import jars, spark
 
     flags = get_flags()
     credentials = load_profile(flags.PROJECT_DIR, flags.VARS, flags.PROFILE, flags.TARGET).credentials
     if getattr(credentials, "method", None) != SESSION:  # adapters of others need not have it
-        return
+        return None
     own = spark.settings(lakehouse) | {"spark.jars.packages": jars.DELTA}
     of_profile = {name: str(value) for name, value in credentials.server_side_parameters.items()}
-    spark.session(path, further={name: value for name, value in of_profile.items() if own.get(name) != value})
+    is_local = storage.is_local(path)  # else the profile cannot say where the catalog is
+    further = {n: value for n, value in of_profile.items() if own.get(n) != value and (is_local or n not in own)}
+    return spark.session(path, further=further)
 
 
 plugins = [Lock]

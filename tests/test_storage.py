@@ -169,6 +169,11 @@ def test_what_storage_cannot_mean_is_said(tmp_path, block, message):
     assert message in str(raised.value)
 
 
+def test_a_lakehouse_lies_in_a_folder_or_in_s3(tmp_path):
+    with pytest.raises(ConfigError, match="a lakehouse cannot lie at gs://lake/house"):
+        projects.make(tmp_path, lakehouse="gs://me:secret@lake/house")
+
+
 def test_a_url_of_a_file_is_its_path(tmp_path):
     place = f"file://{tmp_path}/landing/*.lxg"
     project = projects.make(tmp_path, {"depot": {**projects.DEPOT, "from": place}}, lakehouse=f"file://{tmp_path}/lake")

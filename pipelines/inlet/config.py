@@ -1,6 +1,6 @@
 """A project folder: pipelines/inlet.yml, pipelines/tables/*.yml, dbt/, expectations/. Reading it checks all of it.
 
-lakehouse: lakehouse                  # a folder
+lakehouse: lakehouse                  # a folder, or a place in a store: s3://bucket/lake
 sources:
   shop:
     codec: qlik_json
@@ -173,6 +173,11 @@ def load(root: Path | str, is_unfinished: bool = False) -> Project:
                     + (f". Contracts are there for {', '.join(sorted(contracts))}" if contracts else ""),
                 )
     stores, lakehouse = _stores(fields.get("storage"), f"{config}: storage"), fields.get("lakehouse", "lakehouse")
+    if not storage.is_reached(storage.as_path(lakehouse)):
+        raise ConfigError(
+            f"{config}: a lakehouse cannot lie at {storage.without_user(lakehouse)}",
+            "Name a folder, or a place in a store with the interface of S3 (docs/stores.md)",
+        )
     for start in stores:
         if not any(place.startswith(start) for place in (lakehouse, *(source.path for source in sources.values()))):
             raise ConfigError(

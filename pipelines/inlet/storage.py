@@ -49,7 +49,8 @@ def _s3_spark(store: Store) -> dict[str, str]:
     files = "org.apache.hadoop.fs.s3a.S3AFileSystem"
     given = {"fs.s3.impl": files, "fs.s3a.endpoint": store.endpoint, "fs.s3a.endpoint.region": store.region}
     given["fs.s3a.path.style.access"] = "true" if store.endpoint else None  # few others have a host a bucket
-    return {f"spark.hadoop.{name}": value for name, value in given.items() if value}
+    commits = {f"spark.delta.logStore.{scheme}.impl": "inlet.ConditionalLogStore" for scheme in ("s3", "s3a")}
+    return commits | {f"spark.hadoop.{name}": value for name, value in given.items() if value}
 
 
 class Scheme(NamedTuple):

@@ -226,7 +226,9 @@ def serve(
     serving.stop_on(signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     with contextlib.suppress(KeyboardInterrupt), serving.serving(loaded, access) as process:
         print(serving.how_to_connect(loaded, access), flush=True)
-        raise InletError(f"Spark's Thrift Server ended by itself, with code {process.wait()}", "Start it again")
+        raise InletError(
+            f"Spark's Thrift Server ended by itself, with code {serving.wait(loaded, process)}", "Start it again"
+        )
 
 
 @app.command()

@@ -13,22 +13,25 @@ import secrets
 import signal
 import socket
 import subprocess
+import sys
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import pbkdf2_hmac
 from pathlib import Path
 
-from inlet import storage
+from inlet import publish, storage
 from inlet.config import Project
 from inlet.errors import ConfigError, EnvironmentLacks
 from inlet.lake import catalog, jars
 from inlet.lake import spark as sessions
 from inlet.lake.scala_classes import classes
 from inlet.lake.secrets import VARIABLE
+from inlet.publish.point import is_logged
 
 MAIN = "org.apache.spark.sql.hive.thriftserver.InletServer"
 READY_SECONDS = 300
+SHOW_SECONDS = 60.0  # after which it is asked for a point that another machine has published
 ROUNDS = 200_000  # of PBKDF2: a tenth of a second
 
 
@@ -108,10 +111,12 @@ def serving(project: Project, access: Access):
     """
     lakehouse = project.lakehouse_path()
     access.check()
-    if storage.is_local(lakehouse) and not Path(lakehouse, "_catalog").exists():
+    if not (Path(lakehouse, "_catalog").exists() if storage.is_local(lakehouse) else publish.newest(project)):
         raise ConfigError(f"There is nothing in {lakehouse} yet", "`inlet run` brings and publishes tables")
     our_classes = classes()
     with catalog.shared(lakehouse):
+        if is_logged(project):
+            _show(project)
         log = sessions.LOG_FOLDER / f"serve-{access.port}.log"
         process = _start(project, access, our_classes, log)
         try:
@@ -125,6 +130,29 @@ def serving(project: Project, access: Access):
                 process.kill()
                 process.wait()
             process.stdin.close()
+
+
+def wait(project: Project, process: subprocess.Popen) -> int:
+    """Wait until the server ends; meanwhile, of a lakehouse in a store, bring its views to each point that another
+    machine publishes. Out: its exit code."""
+    if not is_logged(project):
+        return process.wait()
+    shown = publish.newest(project)
+    while True:
+        try:
+            return process.wait(SHOW_SECONDS)
+        except subprocess.TimeoutExpired:
+            if (newest := publish.newest(project)) != shown:
+                _show(project)
+                shown = newest
+
+
+def _show(project: Project) -> None:
+    """Bring the views of this machine to the newest point, in a session that ends again. Raises: EnvironmentLacks."""
+    ask = [sys.executable, "-m", "inlet.cli", "sql", "select 1", "--project", str(project.root)]
+    done = subprocess.run(ask, capture_output=True, text=True)
+    if done.returncode:
+        raise EnvironmentLacks(f"The views cannot be brought to the newest point: {done.stderr.strip()}", "Start again")
 
 
 def how_to_connect(project: Project, access: Access) -> str:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from inlet import storage
 from inlet.lake import maven
+from inlet.lake.scala_classes import classes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,9 +57,9 @@ def add_to_class_path(lakehouse: str) -> list[str]:
     Out: their paths. Raises: EnvironmentLacks where they cannot be had."""
     if not (coordinates := storage.spark_jars(lakehouse)):
         return []
-    paths = [str(path) for path in maven.fetched(coordinates[0].split(":")[1], coordinates, with_others=False)]
+    paths = [*map(str, maven.fetched(coordinates[0].split(":")[1], coordinates, with_others=False))]
     given = os.environ.get(CLASS_PATH, "").split(os.pathsep)
-    os.environ[CLASS_PATH] = os.pathsep.join(filter(None, dict.fromkeys([*given, *paths])))
+    os.environ[CLASS_PATH] = os.pathsep.join(filter(None, dict.fromkeys([*given, *paths, str(classes())])))
     return paths
 
 

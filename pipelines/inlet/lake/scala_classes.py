@@ -1,16 +1,18 @@
-"""Inlet's own classes for Spark's Thrift Server (scala/), compiled once by the Scala compiler that the pyspark wheel
-has. They lie beside the virtual environment.
+"""Inlet's own classes for Spark (scala/): the Thrift Server, and commits in a store. They are compiled once, by the
+Scala compiler that the pyspark wheel has, and lie next to the virtual environment.
 """
 
+import os
 import subprocess
 import zlib
 from pathlib import Path
 
 from inlet.errors import EnvironmentLacks
-from inlet.lake import beside
+from inlet.lake import beside, maven
 from inlet.lake.java import check_java, java
 
 SOURCES = Path(__file__).parent / "scala"
+STORAGE = "io.delta:delta-storage:4.4.0"  # of the Delta that sessions have, to compile against
 
 
 def classes() -> Path:
@@ -23,8 +25,9 @@ def classes() -> Path:
     if folder.exists():
         return folder
     check_java()
+    jars = [f"{Path(pyspark.__file__).parent}/jars/*", *maven.fetched("delta-storage", (STORAGE,), with_others=False)]
     with beside.made(folder) as out:
-        compiler = [java(), "-cp", f"{Path(pyspark.__file__).parent}/jars/*", "scala.tools.nsc.Main", "-usejavacp"]
+        compiler = [java(), "-cp", os.pathsep.join(map(str, jars)), "scala.tools.nsc.Main", "-usejavacp"]
         done = subprocess.run([*compiler, "-nowarn", "-d", out, *sources], capture_output=True, text=True)
         if done.returncode:
             raise EnvironmentLacks(
