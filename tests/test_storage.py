@@ -9,9 +9,10 @@ import pytest
 import requests
 import yaml
 
-from inlet import bronze, config, storage
+from inlet import bronze, config, lake, storage
 from inlet.bronze import blocks
 from inlet.errors import ConfigError, EnvironmentLacks, TryAgain
+from inlet.lake import snapshots
 from tests import projects, stores
 from tests.encode import linkexpress
 
@@ -179,3 +180,33 @@ def test_a_url_of_a_file_is_its_path(tmp_path):
     project = projects.make(tmp_path, {"depot": {**projects.DEPOT, "from": place}}, lakehouse=f"file://{tmp_path}/lake")
     assert project.sources["depot"].path == f"{tmp_path}/landing/*.lxg"
     assert project.lakehouse_path("gold") == f"{tmp_path}/lake/gold"
+
+
+def test_a_table_in_a_store_is_opened_again_only_where_it_was_written(store, monkeypatch):
+    endpoint, client = store
+    monkeypatch.setattr(storage, "_stores", {"s3://": storage.Store(endpoint=endpoint, region=stores.REGION)})
+    lakehouse, opened, open_table = f"s3://{BUCKET}/house", [], snapshots.open_table
+
+    def opening(*place):
+        opened.append(place)
+        return open_table(*place)
+
+    def read() -> tuple[list[int], int]:
+        monkeypatch.setattr(snapshots, "open_table", opening)
+        rows = lake.peek(lakehouse, "silver.batches", ["batch_id"], "order by 1")
+        monkeypatch.setattr(snapshots, "open_table", open_table)
+        return [row["batch_id"] for row in rows], len(opened)
+
+    def write(*batches: int) -> None:
+        for number in batches:
+            lake.add_rows(lakehouse, "silver.batches", [{"batch_id": number, "source": "depot"}])
+
+    assert read() == ([], 1)  # no table
+    write(1, 2, 3)
+    assert [read(), read(), read()] == [([1, 2, 3], 2)] * 3
+    write(4)
+    assert [read(), read()] == [([1, 2, 3, 4], 2)] * 2  # its commit was read into what is there
+    for listed in client.list_objects_v2(Bucket=BUCKET, Prefix="house/")["Contents"]:
+        client.delete_object(Bucket=BUCKET, Key=listed["Key"])
+    write(7)  # a table of the same name, made again
+    assert [read(), read()] == [([7], 3)] * 2

@@ -206,6 +206,16 @@ def find(pattern: str) -> Iterator[tuple[str, dict]]:
             yield store.unstrip_protocol(name), about
 
 
+def listed_after(folder: str, name: str, num: int) -> list[tuple[str, str]]:
+    """(name, ETag) of the first objects of a folder in S3 whose names follow a name, asked at once."""
+    store, path = open_store(folder)
+    bucket, _, prefix = path.rstrip("/").partition("/")
+    asked = {"Prefix": f"{prefix}/", "StartAfter": f"{prefix}/{name}", "MaxKeys": num}
+    with answering(folder):
+        listed = store.call_s3("list_objects_v2", Bucket=bucket, **asked)
+    return [(one["Key"].removeprefix(f"{prefix}/"), one["ETag"]) for one in listed.get("Contents", ())]
+
+
 class Stream:
     """A file of a store that is read. Raises: TryAgain or EnvironmentLacks for the errors of the store's client, and
     OSError as any file does."""
