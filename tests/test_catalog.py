@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from inlet.errors import EnvironmentLacks, TryAgain
-from inlet.lake import catalog, derby
+from inlet.lake import catalog, derby, place
 from tests.test_cli import commands
 
 pytestmark = pytest.mark.spark  # Java at least
@@ -221,9 +221,14 @@ def test_nobody_starts_a_server_while_a_session_opens_the_catalog_by_itself(tmp_
             pass
 
 
-def test_a_process_with_a_catalog_of_its_own_and_a_lakehouse_at_a_url_start_none(tmp_path, monkeypatch):
+def test_the_catalog_of_a_lakehouse_in_a_store_is_shared_on_its_machine(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     with catalog.shared("s3a://bucket/lakehouse"):
-        assert catalog.server("s3a://bucket/lakehouse") == ""
+        assert (place.home("s3a://bucket/lakehouse") / catalog.FILE).exists()
+        assert catalog.server("s3a://bucket/lakehouse").startswith("127.0.0.1:")
+
+
+def test_a_process_with_a_catalog_of_its_own_starts_none(tmp_path, monkeypatch):
     monkeypatch.setenv("INLET_CATALOG", "127.0.0.1:1527")
     with catalog.shared(str(tmp_path)):
         assert catalog.server(str(tmp_path)) == "127.0.0.1:1527" and not list(tmp_path.iterdir())
