@@ -136,3 +136,40 @@ def test_each_lakehouse_in_a_store_has_a_catalog_of_its_own_on_a_machine(machine
     machines("a")
     homes = {place.home(at) for at in ("s3://lake/one", "s3://lake/two", "s3://lake-one", "s3://lake/one/")}
     assert len(homes) == 4 and {home.parent for home in homes} == {place.home("s3://x").parent}
+
+
+def test_a_renewal_whose_answer_was_lost_is_the_writer_s_own(lakehouse, monkeypatch):
+    one = taken(Stopped, lakehouse, "a")
+    commit = type(one._table).create_write_transaction
+
+    def answer_is_lost(table, *given, **about):
+        commit(table, *given, **about)
+        commit(table, *given, **about)  # as delta-rs tries again, and meets its own commit
+
+    monkeypatch.setattr(type(one._table), "create_write_transaction", answer_is_lost)
+    assert one._commit(lease.SECONDS) and one._table.version() == one.number + 1
+
+
+def test_a_former_writer_that_opens_a_table_after_the_next_one_took_the_lease_is_refused(
+    lakehouse, machines, monkeypatch
+):
+    lake.add_rows(lakehouse, "silver.batches", [ROW])
+    former = taken(Stopped, lakehouse, "a")
+    monkeypatch.setattr(former, "check", lambda: None)  # it has asked, and was stopped
+    time.sleep(lease.SECONDS)
+    machines("b")
+    with lake.writing(lakehouse, tell=[].append):
+        pass
+    monkeypatch.setitem(lease._held, lakehouse, former)
+    with pytest.raises(TryAgain, match="was written under a later lease"):
+        lake.add_rows(lakehouse, "silver.batches", [ROW | {"batch_id": 2}])
+
+
+def test_the_catalog_of_a_lakehouse_that_was_made_again_is_forgotten(machines):
+    machines("a")
+    home = place.home("s3://lake/one")
+    for table_id, stays in (("1", True), ("1", True), ("2", False)):
+        (home / "_catalog").mkdir(parents=True, exist_ok=True)
+        place.forget_former("s3://lake/one", table_id)
+        assert (home / "_catalog").exists() == stays
+        place.note_id("s3://lake/one", table_id)

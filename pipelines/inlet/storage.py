@@ -39,8 +39,12 @@ def _s3(store: Store) -> dict[str, Any]:
     return {"client_kwargs": {"region_name": store.region} if store.region else {}, "endpoint_url": store.endpoint}
 
 
+# of one request and of its repeats together: a commit has ended 40 s after it was begun (lake/lease.py)
+LIMITS = {"timeout": "20s", "connect_timeout": "5s", "max_retries": "5", "retry_timeout": "20s"}
+
+
 def _s3_delta(store: Store) -> dict[str, str]:
-    given = {"aws_endpoint_url": store.endpoint, "aws_region": store.region, "aws_allow_http": "true"}
+    given = {"aws_endpoint_url": store.endpoint, "aws_region": store.region, "aws_allow_http": "true", **LIMITS}
     return {name: value for name, value in given.items() if value}
 
 
@@ -76,18 +80,21 @@ SCHEMES = {
 }
 USER = re.compile(r"\b(?!abfss?:|wasbs?:)([a-z][a-z0-9+.-]*://)[^/\s]*@", re.I)  # Azure names a container there
 CLIENTS = ("aiobotocore", "aiohttp", "azure", "botocore", "gcsfs", "google")  # whose errors are none of fsspec's
-OF_STORE = re.compile(r"Generic \w+ error|\bs3a?://|S3A|awssdk|ABFS|GoogleCloudStorage")  # by delta-rs and by Spark
-CAUSES = (  # what such an error tells, and what to do
+# what delta-rs and Hadoop's client say where a store is at fault, and what to do; the first that fits
+OF_STORE = re.compile(r"Generic (?!LocalFileSystem)\w+ error|\bs3a\.|awssdk|AWS\w*Exception")
+CAUSES: tuple[tuple[str, type[InletError], str], ...] = (
     ("NoSuchBucket|bucket does not exist", ConfigError, "Create the bucket, or name another one in inlet.yml"),
     (
-        r"ExpiredToken|\b40[013]\b|AccessDenied|InvalidAccessKeyId|SignatureDoesNotMatch|[Cc]redential",
-        EnvironmentLacks,
-        "Export credentials that are valid, and have the right to it: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
-    ),
-    (
-        "onnection refused|error sending request|UnknownHost|dns error|timed out|SocketTimeout|\\b50[0-9]\\b|SlowDown",
+        "onnection refused|onnection reset|error sending request|UnknownHost|dns error|timed out|SocketTimeout"
+        r"|SlowDown|(?:HTTP|Status Code:?|- Server returned non-2xx status code:) 50\d",
         TryAgain,
         "Run again when it does, or correct `storage` in inlet.yml; what was done before stays done",
+    ),
+    (
+        "ExpiredToken|AccessDenied|Access Denied|InvalidAccessKeyId|SignatureDoesNotMatch|NoAuthWithAWSException"
+        r"|no valid credential|not authorized|(?:HTTP|Status Code:?|status code:) 40[13]|40[13] (?:Forbidden|Unauth)",
+        EnvironmentLacks,
+        "Export credentials that are valid, and have the right to it: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
     ),
 )
 _stores: dict[str, Store] = {}  # of the project that was read last, by how addresses begin
@@ -242,16 +249,13 @@ class Stream:
 
 def worded(error: Exception) -> InletError | None:
     """What an error of delta-rs or Spark means that comes from a store; None where it does not."""
-    text = re.sub(r"\x1b\[\d*m|</?\w+>", " ", str(error))
-    if not OF_STORE.search(text):
-        return None
-    for pattern, kind, remedy in CAUSES:
-        if found := re.search(pattern, text):
-            lines = [line.strip("\u21b3 ") for line in text.splitlines() if line.strip("\u21b3 ")]
-            where = next((line for line in lines if "performing" in line or "://" in line), lines[0])
-            last = next((line for line in reversed(lines) if found[0] in line), found[0])
-            why = where if last in where else f"{where[:160]}: {' '.join(last[:120].split())}"
-            return kind(without_user(f"The store of the lakehouse refused or did not answer: {why}"), remedy)
+    text = re.sub(r"\x1b\[\d*m|^\s*at .*$", "", str(error), flags=re.M)  # colours, and Java's traces
+    if OF_STORE.search(text):
+        for pattern, kind, remedy in CAUSES:
+            if found := re.search(pattern, text):
+                place = re.search(r"https?://[^\s?]+", text)  # without what signs it
+                where = f" at {without_user(place[0])}" if place else ""
+                return kind(f"The store of the lakehouse{where} refused or did not answer: {found[0]}", remedy)
     return None
 
 

@@ -262,6 +262,7 @@ class SmallBatches:
             _check_members(field, given)
         try:
             with lease.committing(self.lakehouse) as of_lease:
+                lease.refuse_former(to, of_lease)
                 once = noting(of_lease, num_retries=0 if read else None)
                 deltalake.write_deltalake(to, rows.cast(schema), mode=mode, commit_properties=once)
         except deltalake.exceptions.CommitFailedError as error:

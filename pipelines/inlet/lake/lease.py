@@ -1,38 +1,45 @@
 """The lease of a lakehouse in a store: one writer at a time, whatever machine it runs on.
 
 The lease is a Delta table without rows, `_lease`; the last of its commits says who holds it. A store takes a commit of
-a number once (delta-rs puts it under a condition), so one of two writers gets it. The holder renews it; where it cannot
-for as long as the lease lasts, it has lost it, and makes no commit any more. Each commit without Spark carries the
-number of the lease, so that Delta refuses one of a former holder where the new one has written.
+a number once (delta-rs puts it under a condition), so one of two writers gets it. The holder renews it. One that could
+not begins no commit any more, early enough for its last one to have ended when another may take the lease: requests of
+delta-rs have limits (storage.py), and Spark is stopped.
+
+A writer that was stopped between its look at the clock and its commit is refused by Delta: commits of rows note the
+number of the lease, and who takes it from a writer that did not give it back notes its own in each table first.
 
 Clocks of two machines are not compared to take a lease: it has ended when its table had no new commit for as long as
 it lasts while the next writer watched.
 """
 
 import json
+import logging
 import os
 import socket
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from inlet import storage
 from inlet.errors import TryAgain
-from inlet.lake import snapshots
+from inlet.lake.delta_log import DeltaLog
 
 if TYPE_CHECKING:
     import deltalake
 
-SECONDS, RENEW_SECONDS = 60.0, 15.0  # that a lease lasts, and after which it is renewed
-MARGIN_SECONDS = 10.0  # before its end no commit is begun any more
+SECONDS, RENEW_SECONDS = 90.0, 15.0  # that a lease lasts, and after which it is renewed
+MARGIN_SECONDS = 45.0  # before its end no commit is begun any more; the last one takes 40 s at most
+LIMITS = {"timeout": "5s", "connect_timeout": "3s", "max_retries": "2", "retry_timeout": "8s"}  # of a renewal
 NUM_RENEWALS = 500  # after which the log of the lease is made short
 APP_ID = "inlet-lease"  # of the number in commits
 KEY = "inlet"  # in the information of a commit of the lease
 TABLE = "_lease"
 _held: dict[str, "Lease"] = {}  # by lakehouse
 _committing = threading.RLock()
+log = logging.getLogger(__name__)
 
 
 class Holder(NamedTuple):
@@ -41,6 +48,7 @@ class Holder(NamedTuple):
     owner: str  # for people
     machine: str
     seconds: float  # that it lasts from this commit on; 0: it was given back
+    commit: str  # what no other commit has
 
 
 class Lease:
@@ -51,7 +59,7 @@ class Lease:
         self.owner = f"process {os.getpid()} on {socket.gethostname()}"
         self.place = f"{lakehouse}/{TABLE}"
         self.number = -1  # of the commit that took it
-        self.is_lost = False
+        self.is_lost = self.is_taken_over = False
         self._ended, self._renewed_at = threading.Event(), 0.0
         self._thread = threading.Thread(target=self._renew, name="inlet-lease", daemon=True)
         self.on_loss: Callable[[], None] = lambda: None
@@ -63,6 +71,7 @@ class Lease:
             holder, version = self._holder(), self._table.version()
             if holder and holder.seconds and holder.machine != self.machine:  # else that process has ended: lock.py
                 self._watch(holder, version, tell)
+            self.is_taken_over = bool(holder and holder.seconds)
             if self._commit(SECONDS):
                 self.number = self._table.version()
                 self._thread.start()
@@ -71,7 +80,7 @@ class Lease:
 
     def check(self) -> None:
         """Raises: TryAgain where the lease is lost, or about to end. To be asked before each commit."""
-        if not self.is_lost and _now() - self._renewed_at > SECONDS - MARGIN_SECONDS:
+        if not self.is_lost and self._is_ending():
             self._lose()
         if self.is_lost:
             raise TryAgain(
@@ -83,7 +92,10 @@ class Lease:
         self._ended.set()
         self._thread.join()
         if not self.is_lost:
-            self._commit(0)
+            try:
+                self._commit(0)
+            except Exception as error:  # the work is done: others wait until it has ended
+                log.info("the lease of %s was not given back: %s", self.lakehouse, error)
 
     def _watch(self, holder: Holder, version: int, tell: Callable[[dict], None]) -> None:
         """Wait until a lease has ended. Raises: TryAgain where its holder renews it."""
@@ -110,9 +122,13 @@ class Lease:
                     return self._lose()
                 if (num := num + 1) % NUM_RENEWALS == 0:
                     _shorten(self._table)
-            except Exception:  # the store does not answer: `_now` tells for how long
-                if _now() - self._renewed_at > SECONDS - MARGIN_SECONDS:
-                    return self._lose()
+            except Exception as error:
+                log.info("the lease of %s was not renewed: %s", self.lakehouse, error)
+            if self._is_ending():
+                return self._lose()
+
+    def _is_ending(self) -> bool:
+        return _now() - self._renewed_at > SECONDS - MARGIN_SECONDS
 
     def _lose(self) -> None:
         self.is_lost = True
@@ -122,15 +138,17 @@ class Lease:
         """Say that it is held from now on. Out: False where another machine has written it."""
         import deltalake
 
-        holder, begun = Holder(self.owner, self.machine, seconds), _now()
+        holder, begun = Holder(self.owner, self.machine, seconds, uuid.uuid4().hex), _now()
         about = {KEY: json.dumps(holder._asdict())}
         once = deltalake.CommitProperties(custom_metadata=about, max_commit_retries=0)
         try:
             self._table.create_write_transaction([], "append", self._table.schema(), commit_properties=once)
-        except deltalake.exceptions.CommitFailedError:
-            return False
-        self._table.update_incremental()
+        except deltalake.exceptions.CommitFailedError:  # maybe of its own, whose answer was lost
+            self._table.update_incremental()
+            if self._holder() != holder:
+                return False
         self._renewed_at = begun
+        self._table.update_incremental()
         return True
 
     def _holder(self) -> Holder | None:
@@ -168,17 +186,24 @@ def committing(lakehouse: str) -> Iterator[dict[str, int]]:
         yield {}
 
 
+def refuse_former(table: "deltalake.DeltaTable", of_lease: dict[str, int]) -> None:
+    """In: a table that is about to be written, and what `committing` gave. Raises: TryAgain where a later holder of the
+    lease has noted itself in it."""
+    if of_lease and (table.transaction_version(APP_ID) or -1) > of_lease[APP_ID]:
+        raise TryAgain(f"{table.table_uri} was written under a later lease", "Run again: it goes on from there")
+
+
 def _opened(place: str) -> "deltalake.DeltaTable":
     """The table of a lease, which is made where there is none."""
     import deltalake
 
-    options = storage.delta_options(place)
+    options = (storage.delta_options(place) or {}) | LIMITS
     if not deltalake.DeltaTable.is_deltatable(place, options):
         columns = deltalake.Schema([deltalake.Field("none", deltalake.schema.PrimitiveType("string"))])
         about = {"delta.logRetentionDuration": "interval 1 days", "delta.enableExpiredLogCleanup": "true"}
         deltalake.DeltaTable.create(place, columns, "ignore", configuration=about, storage_options=options)
-    table = snapshots.open_table(place)
-    if table.version() % NUM_RENEWALS > NUM_RENEWALS // 2:
+    table = deltalake.DeltaTable(place, storage_options=options)
+    if DeltaLog(place).num_commits > NUM_RENEWALS:
         _shorten(table)
     return table
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from inlet import storage
 from inlet.errors import EnvironmentLacks, TryAgain
-from inlet.lake import place
+from inlet.lake import place, tables
 from inlet.lake.lease import leased
 
 if TYPE_CHECKING:
@@ -71,11 +71,14 @@ def writing(
 
         if not storage.is_local(lakehouse):
             lease = held.enter_context(leased(lakehouse, place.machine(lakehouse), tell))
+            if lease.is_taken_over:
+                tables.note_lease(lakehouse)
             hold_file = hold
 
             def hold(spark: "SparkSession") -> None:
                 hold_file(spark)
                 lease.on_loss = spark.stop  # what Spark was about to commit is not
+                lease.check()  # it may be lost since before the session began
 
         yield hold
 

@@ -11,6 +11,8 @@ Derby's files, which hold them as plain text, in a row or in the log of one.
 
 import os
 import re
+import shutil
+import socket
 import uuid
 import zlib
 from pathlib import Path
@@ -31,15 +33,28 @@ def home(lakehouse: str) -> Path:
     return beside.of_user() / "catalogs" / f"{name}-{zlib.crc32(lakehouse.encode()):08x}"
 
 
+def forget_former(lakehouse: str, table_id: str) -> None:
+    """Remove the catalog of a lakehouse in a store that was emptied and made again: it names versions of tables that
+    are gone. In: the id of a table that every lakehouse has; "" where there is none."""
+    file = home(lakehouse) / "_lakehouse"
+    if file.exists() and file.read_text() != table_id:
+        shutil.rmtree(home(lakehouse) / CATALOG, ignore_errors=True)
+        file.unlink()
+
+
+def note_id(lakehouse: str, table_id: str) -> None:
+    """Note of which lakehouse in a store the catalog is, for `forget_former`."""
+    (home(lakehouse) / "_lakehouse").write_text(table_id)
+
+
 def machine(lakehouse: str) -> str:
-    """What tells the folder that has the catalog from those of other machines."""
-    file = home(lakehouse) / "_machine"
-    try:
-        with file.open("x") as new:
-            new.write(uuid.uuid4().hex)
-    except FileExistsError:
-        pass
-    return file.read_text()
+    """What tells the folder that has the catalog from those of other machines, also of copies of this one."""
+    file, boot = home(lakehouse) / "_machine", Path("/proc/sys/kernel/random/boot_id")
+    if not file.exists():
+        new = file.with_name(f"_machine.{os.getpid()}")
+        new.write_text(uuid.uuid4().hex)
+        new.replace(file)
+    return f"{file.read_text()} {socket.gethostname()} {boot.read_text().strip() if boot.exists() else ''}"
 
 
 def check(lakehouse: str) -> None:

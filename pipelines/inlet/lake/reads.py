@@ -22,8 +22,15 @@ def exists(lakehouse: str, table: str) -> bool:
     """Is the table there? Found without Spark."""
     import deltalake
 
-    place = table_path(lakehouse, table)
-    return deltalake.DeltaTable.is_deltatable(place, storage.delta_options(place))
+    if not storage.is_local(lakehouse):  # delta-rs would hold the interpreter until the store answers
+        return newest(lakehouse, table) is not None
+    return deltalake.DeltaTable.is_deltatable(table_path(lakehouse, table))
+
+
+def table_id(lakehouse: str, table: str) -> str:
+    """What tells a table from every other that was ever made, also of its name; "" while it does not exist."""
+    snapshot = newest(lakehouse, table)
+    return snapshot.table.metadata().id if snapshot else ""
 
 
 def peek(lakehouse: str, table: str, columns: list[str], rest: str = "", version: int | None = None) -> list[dict]:
@@ -197,9 +204,9 @@ def has_files(lakehouse: str, table: str, number: int) -> bool:
     return True
 
 
-def operations(lakehouse: str, table: str, num: int) -> list[str]:
-    """What the last commits of a table did, newest first: WRITE, which appends, OVERWRITE, MERGE, ..."""
+def operations(lakehouse: str, table: str, num: int, version: int | None = None) -> list[str]:
+    """What the last commits up to a version did, newest first: WRITE, which appends, OVERWRITE, MERGE, ..."""
 
-    commits = snapshots.open_table(table_path(lakehouse, table)).history(num) if num else []
+    commits = snapshots.open_table(table_path(lakehouse, table), version).history(num) if num else []
     modes = [commit.get("operationParameters", {}).get("mode") for commit in commits]
     return ["OVERWRITE" if mode == "Overwrite" else commit["operation"] for commit, mode in zip(commits, modes)]

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from inlet import storage
 from inlet.errors import EnvironmentLacks
-from inlet.lake import catalog, jars, place, reads, tables
+from inlet.lake import catalog, entries, jars, place, reads, tables
 from inlet.lake.java import check_java
 
 if TYPE_CHECKING:
@@ -141,6 +141,8 @@ def session(
     types.TimestampType.fromInternal = types.TimestampNTZType.fromInternal  # type: ignore
     on_interrupt = signal.getsignal(signal.SIGINT)
     is_opened = has_catalog and SparkContext._active_spark_context is None
+    if is_opened and not storage.is_local(lakehouse) and not catalog.is_shared(lakehouse):
+        place.forget_former(lakehouse, reads.table_id(lakehouse, entries.PATTERN))
     with catalog.opening(lakehouse) if is_opened else nullcontext():
         builder = SparkSession.builder.master(os.environ.get("INLET_MASTER", "local[*]")).appName(app)
         if has_catalog:
@@ -164,6 +166,7 @@ def session(
                         tables.create(spark, lakehouse)
                         if not storage.is_local(lakehouse):
                             tables.enter_all(spark, lakehouse)
+                            place.note_id(lakehouse, reads.table_id(lakehouse, entries.PATTERN))
                     _made.add(made)
                 place.remember(lakehouse)
             return spark

@@ -141,6 +141,8 @@ def add_arrow(
     with _as_ours(lakehouse, name) as of_lease:
         once = noting(({app_id: version} if app_id else {}) | (notes or {}) | of_lease)
         table = snapshots.open_table(path) if reads.exists(lakehouse, name) else None
+        if table:
+            lease.refuse_former(table, of_lease)
         if table and app_id:
             last = table.transaction_version(app_id)
             if last is not None and last >= version:
@@ -187,8 +189,9 @@ def add_files(lakehouse: str, name: str, statistics: dict[str, str]) -> None:
 
     place.check(lakehouse)
     path = reads.table_path(lakehouse, name)
-    table = snapshots.open_table(path)
     with _as_ours(lakehouse, name) as of_lease:
+        table = snapshots.open_table(path)
+        lease.refuse_former(table, of_lease)
         actions: list[AddAction | RemoveAction] = []
         store, root = storage.open_store(path)
         for file in statistics:
@@ -197,6 +200,16 @@ def add_files(lakehouse: str, name: str, statistics: dict[str, str]) -> None:
             actions.append(AddAction(file, about["size"], {}, written, True, statistics[file]))
         table.create_write_transaction(actions, "append", table.schema(), commit_properties=noting(of_lease))
     keep_short(path)
+
+
+def note_lease(lakehouse: str) -> None:
+    """Note the lease in each table that delta-rs writes: a former holder's commit is refused from then on. Raises: as
+    `add_rows`."""
+    for name in all_tables(lakehouse):
+        with _as_ours(lakehouse, name) as of_lease:
+            table = snapshots.open_table(reads.table_path(lakehouse, name))
+            if not unwritable(table) and not table.metadata().partition_columns:
+                table.create_write_transaction([], "append", table.schema(), commit_properties=noting(of_lease))
 
 
 def noting(ids: dict[str, int], num_retries: int | None = None) -> "deltalake.CommitProperties":
@@ -245,6 +258,7 @@ def merge_rows(lakehouse: str, name: str, key: Sequence[str], rows: list[dict], 
     values = {c.name: f"n.{c.name}" for c in columns}
     same = " and ".join(f"t.{column} = n.{column}" for column in key)
     with _as_ours(lakehouse, name) as of_lease:
+        lease.refuse_former(table, of_lease)
         once = noting(of_lease, num_retries=0)
         merge = table.merge(pa.Table.from_pylist(given, types), same, "n", "t", commit_properties=once)
         merge = merge.when_matched_delete("n.is_gone").when_matched_update(values)

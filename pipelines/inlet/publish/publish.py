@@ -25,6 +25,7 @@ from inlet.errors import ConfigError
 from inlet.gold.build import steps
 from inlet.lake.delta_log import UPKEEP
 from inlet.lake.spark import side_by_side
+from inlet.lake.tables import enter_all
 from inlet.publish import at_checkpoints, checkpoints, fixed_views, kept_versions, late, views
 from inlet.publish.hold import freeze, holds_of, last_before
 from inlet.publish.point import EVENTS, Point, commit, is_logged, log, logged, newest, published, shown
@@ -82,12 +83,16 @@ def run(
 def show(project: Project, spark: "SparkSession") -> None:
     """Bring the views of this machine's catalog to the newest point of a lakehouse in a store. Doing it again changes
     nothing. Raises: ConfigError where the contracts are others than those that the point was published with."""
-    if not is_logged(project) or shown(project, spark).number == (newest(project) or {"number": 0})["number"]:
+    if not is_logged(project):
         return
     with lake.alone(project.lakehouse_path(), "_showing"):
-        last, point = shown(project, spark), logged(project)
-        if last.number == point.number:  # another process of this machine was first
+        last, row = shown(project, spark), newest(project) or {"number": 0, "versions": ()}
+        published_ = {name.rpartition("__")[0] for name in dict(row["versions"])}
+        mine = {table.name for table in project.tables.values()} & published_
+        if last.number == row["number"] and mine <= last.tables.keys():
             return
+        point = logged(project)
+        point.tables = {name: about for name, about in point.tables.items() if name in mine}
         for table in project.tables.values():
             shape = point.table(table.name).shape
             if shape is not None and views.shape(table, is_untimed(table.name, point))[0] != shape:
@@ -98,6 +103,7 @@ def show(project: Project, spark: "SparkSession") -> None:
         codecs = {source.codec for source in project.sources.values()}
         header_views.write(spark, codecs)
         change_table_view.write(spark, codecs)
+        enter_all(spark, project.lakehouse_path())
         _move(project, spark, last, point, _ledger(project))
 
 
@@ -206,5 +212,6 @@ def _is_appended(project: Project, table: Table, step: str, last: Point, point: 
     changes that do not."""
     shown = point.table(table.name)
     num_commits = shown.versions[step] - last.table(table.name).versions[step]
-    done = lake.operations(project.lakehouse_path(), f"gold.{table.name}__{step}", num_commits)
+    at = shown.versions[step]
+    done = lake.operations(project.lakehouse_path(), f"gold.{table.name}__{step}", num_commits, at)
     return not may_be_late & shown.through.keys() and {"WRITE", *UPKEEP}.issuperset(done) and len(done) == num_commits
