@@ -35,6 +35,7 @@ HEAVY = [
     "test_silver.py",
     "test_pipeline.py",
     "test_gold_runs.py",
+    "test_store_lakehouse.py",
     "test_bank.py",
     "test_checks.py",
     "test_toy.py",

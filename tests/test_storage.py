@@ -182,7 +182,7 @@ def test_a_url_of_a_file_is_its_path(tmp_path):
     assert project.lakehouse_path("gold") == f"{tmp_path}/lake/gold"
 
 
-DELTA = "Generic S3 error\n  \x1b[31m↳\x1b[0m Error performing GET http://me:secret@a:9000/lake/400?X-Amz-Signature=s - "
+DELTA = "Generic S3 error\n  \x1b[31m↳\x1b[0m GET http://me:secret@a:9000/lake/400?X-Amz-Signature=s - "
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def exists(lakehouse: str, table: str) -> bool:
 def table_id(lakehouse: str, table: str) -> str:
     """What tells a table from every other that was ever made, also of its name; "" while it does not exist."""
     snapshot = newest(lakehouse, table)
-    return snapshot.table.metadata().id if snapshot else ""
+    return str(snapshot.table.metadata().id) if snapshot else ""
 
 
 def peek(lakehouse: str, table: str, columns: list[str], rest: str = "", version: int | None = None) -> list[dict]:
