@@ -6,7 +6,8 @@ not begins no commit any more, early enough for its last one to have ended when 
 delta-rs have limits (storage.py), and Spark is stopped.
 
 A writer that was stopped between its look at the clock and its commit is refused by Delta: commits of rows note the
-number of the lease, and who takes it from a writer that did not give it back notes its own in each table first.
+number of the lease, and a machine that takes it from another which did not give it back notes its own in each table.
+A commit of Spark notes none: it replaces no other (ConditionalLogStore), and its appends name themselves where they can.
 
 Clocks of two machines are not compared to take a lease: it has ended when its table had no new commit for as long as
 it lasts while the next writer watched.
@@ -69,9 +70,10 @@ class Lease:
         self._table = _opened(self.place)
         while True:
             holder, version = self._holder(), self._table.version()
-            if holder and holder.seconds and holder.machine != self.machine:  # else that process has ended: lock.py
+            # a process of this machine that held it has ended: lock.py
+            self.is_taken_over = bool(holder and holder.seconds and holder.machine != self.machine)
+            if holder and self.is_taken_over:
                 self._watch(holder, version, tell)
-            self.is_taken_over = bool(holder and holder.seconds)
             if self._commit(SECONDS):
                 self.number = self._table.version()
                 self._thread.start()
@@ -84,7 +86,8 @@ class Lease:
             self._lose()
         if self.is_lost:
             raise TryAgain(
-                f"This run could not renew its lease of {self.lakehouse} in {SECONDS:.0f} s, so another one may write",
+                f"This run could not renew its lease of {self.lakehouse} in {SECONDS - MARGIN_SECONDS:.0f} s, so another "
+                "machine may write soon",
                 "Run again: it goes on with what this one has not finished",
             )
 
