@@ -7,7 +7,7 @@ delta-rs have limits (storage.py), and Spark is stopped.
 
 A writer that was stopped between its look at the clock and its commit is refused by Delta: commits of rows note the
 number of the lease, and a machine that takes it from another which did not give it back notes its own in each table.
-A commit of Spark notes none: it replaces no other (ConditionalLogStore), and its appends name themselves where they can.
+A commit of Spark notes none, but it replaces no other (ConditionalLogStore).
 
 Clocks of two machines are not compared to take a lease: it has ended when its table had no new commit for as long as
 it lasts while the next writer watched.
@@ -85,9 +85,9 @@ class Lease:
         if not self.is_lost and self._is_ending():
             self._lose()
         if self.is_lost:
+            seconds = SECONDS - MARGIN_SECONDS
             raise TryAgain(
-                f"This run could not renew its lease of {self.lakehouse} in {SECONDS - MARGIN_SECONDS:.0f} s, so another "
-                "machine may write soon",
+                f"This run could not renew its lease of {self.lakehouse} in {seconds:.0f} s: another machine may write",
                 "Run again: it goes on with what this one has not finished",
             )
 
