@@ -97,7 +97,7 @@ def reads(monkeypatch) -> Counter:
     asking = deltalake.QueryBuilder.execute
 
     def opened(self, place, *given, **named):
-        counted[".".join(Path(place).parts[-2:])] += sys._getframe(1).f_code.co_filename.endswith("/snapshots.py")
+        counted[".".join(Path(place).parts[-2:])] += sys._getframe(2).f_code.co_filename.endswith("/snapshots.py")
         opening(self, place, *given, **named)
 
     def registered(self, name, table):

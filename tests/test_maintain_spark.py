@@ -141,7 +141,7 @@ def test_what_delta_rs_cannot_write_is_written_by_spark(spark, here, monkeypatch
     spark.sql(f"create table {table} (n bigint) using delta tblproperties (delta.columnMapping.mode = 'name')")
     for n in range(3):
         spark.sql(f"insert into {table} values ({n})")
-    monkeypatch.setattr(maintenance, "tables", lambda lakehouse: [table])
+    monkeypatch.setattr(lake, "all_tables", lambda lakehouse: [table])
     monkeypatch.setattr(maintenance, "plan", lambda state: plan(state, NUM_WORTH))
     noted = kept_versions.pins(here)
     kept_versions.drop_pin(here, "pinned_early")
