@@ -206,7 +206,6 @@ def has_files(lakehouse: str, table: str, number: int) -> bool:
 
 def operations(lakehouse: str, table: str, num: int, version: int | None = None) -> list[str]:
     """What the last commits up to a version did, newest first: WRITE, which appends, OVERWRITE, MERGE, ..."""
-
     commits = snapshots.open_table(table_path(lakehouse, table), version).history(num) if num else []
     modes = [commit.get("operationParameters", {}).get("mode") for commit in commits]
     return ["OVERWRITE" if mode == "Overwrite" else commit["operation"] for commit, mode in zip(commits, modes)]
