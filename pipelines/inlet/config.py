@@ -261,6 +261,11 @@ def source_fields(root: Path, name: str) -> dict:
     return _fields(_fields(_yaml(config).get("sources"), str(config))[name], str(config))
 
 
+def optional(path: Path, model):
+    """A file of settings that may be missing, as its model. Raises: ConfigError, naming the file and the field."""
+    return _build(model, _fields(_yaml(path), str(path)) if path.is_file() else {}, str(path))
+
+
 def known(names: dict, name: str, what: str):
     """What goes by a name. Raises: ConfigError that lists the names there are."""
     if name not in names:

@@ -2,6 +2,7 @@
 
 import sys
 from collections import Counter
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -157,6 +158,32 @@ def generate(
     out.print(f"{files} {'would change' if check else 'written'}; {contracts}")
     for sentence in filter(None, (table.without_key for table in loaded.tables.values())):
         out.print(sentence, markup=False)
+
+
+class Platform(StrEnum):
+    databricks = "databricks"
+
+
+@app.command()
+def deploy(
+    platform: Annotated[Platform, typer.Argument(help="For which platform: databricks.", show_choices=False)],
+    project: ProjectDir = HERE,
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; exit 2 if a file is stale or something in it is wrong.")
+    ] = False,
+):
+    """Write the files by which a platform runs this project, and check them: for Databricks the asset bundle in
+    infra/databricks/. Nothing is sent.
+    """
+    from inlet.commands import deploy as deploying
+
+    loaded = config.load(project)
+    if not check:
+        for path in deploying.write(loaded):
+            out.print(f"wrote {path}", markup=False)
+    for note in deploying.check(loaded):
+        out.print(f"note: {note}", markup=False, soft_wrap=True)
+    out.print(f"{platform.value}: the files are fresh, and no fault was found without a workspace")
 
 
 @app.command()

@@ -10,8 +10,9 @@ import typer
 
 from inlet import config
 from inlet.cli.app import HERE, ProjectDir, app, begin_log, out
+from inlet.cli.tries import again
 from inlet.errors import REJECT_KINDS, ConfigError, InletError, together
-from inlet.log import counted, json_of, print_rows
+from inlet.log import Log, counted, json_of, print_rows
 
 
 @app.command()
@@ -25,22 +26,33 @@ def run(
     every: Annotated[
         float, typer.Option(min=0.1, metavar="SECONDS", help="With --follow: how long to wait when nothing is new.")
     ] = 5,
+    tries: Annotated[
+        int, typer.Option(min=1, help="Try so often, at growing intervals, what may pass by itself (exit code 6).")
+    ] = 1,
 ):
     """Land what is new, decode it, bring the tables up to date, check each step, publish. Safe to run again at any
     time.
     """
-    from inlet import lake
     from inlet.commands import run as running
-    from inlet.commands import runs
 
     log = begin_log()
-    loaded = config.load(project)
     steps = running.steps_to_run(step, until)
+    if follow and tries > 1:
+        raise ConfigError("--tries goes without --follow", "A run that follows tries again by itself")
     if follow:
         from inlet.commands.follow import follow as go_on
 
         go_on(lambda: config.load(project), steps, source, table, log, every)
         return
+    again(lambda: _run_once(config.load(project), steps, source, table, log), tries, log)
+
+
+def _run_once(loaded: config.Project, steps: tuple[str, ...], source: list[str], table: list[str], log: Log) -> None:
+    """One run. Raises: what ends it; where sources could not be asked, that, after the others went all the way."""
+    from inlet import lake
+    from inlet.commands import run as running
+    from inlet.commands import runs
+
     with lake.writing(loaded.lakehouse_path(), tell=log.say) as hold:
         work = running.find_work(loaded, steps, source, table)
         if work:

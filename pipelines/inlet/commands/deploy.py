@@ -1,0 +1,76 @@
+"""`inlet deploy databricks`: write the asset bundle of a project, and check it without a workspace."""
+
+import yaml
+
+from inlet import storage
+from inlet.commands import databricks_bundle, databricks_check, databricks_settings
+from inlet.commands.databricks_bundle import FOLDER, MARK
+from inlet.config import Project
+from inlet.errors import ConfigError
+from inlet.log import counted
+
+
+def generate(project: Project) -> dict[str, str]:
+    """Path (relative to the project) -> text of every generated file. Raises: ConfigError."""
+    return databricks_bundle.files(project, databricks_settings.read(project))
+
+
+def write(project: Project) -> list[str]:
+    """Make the files of the bundle what they should be. Out: the paths that changed. Raises: ConfigError, also where
+    a file of a person is in the place of one.
+    """
+    files = generate(project)
+    changed = stale(project, files)
+    for file in (project.root / path for path in changed):
+        if file.is_file() and MARK not in file.read_text(encoding="utf-8", errors="replace"):
+            raise ConfigError(f"{file} was not written by Inlet", "Give it another name, or remove it")
+    for path in changed:
+        file = project.root / path
+        if path in files:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(files[path], encoding="utf-8")
+        else:
+            file.unlink()
+    return changed
+
+
+def stale(project: Project, files: dict[str, str]) -> list[str]:
+    """Files of the bundle that are not as the project says, are missing or left over. In: as `generate` gives them."""
+    existing = {
+        str(path.relative_to(project.root)): path.read_text(encoding="utf-8", errors="replace")
+        for path in (project.root / FOLDER).rglob("*.yml")
+    }
+    left_over = {path for path, text in existing.items() if MARK in text} - set(files)
+    return sorted({path for path, text in files.items() if existing.get(path) != text} | left_over)
+
+
+def check(project: Project) -> list[str]:
+    """Check the files of the bundle as they are. Out: what is to be known and is no fault. Raises: ConfigError, which
+    names all that is wrong."""
+    files = generate(project)
+    if old := stale(project, files):
+        raise ConfigError(f"{counted(len(old), 'file')} stale: {', '.join(old)}", "Run `inlet deploy databricks`")
+    contents = {path.removeprefix(f"{FOLDER}/"): yaml.safe_load(text) for path, text in files.items()}
+    if found := databricks_check.faults(project.root / FOLDER, contents):
+        raise ConfigError("; ".join(found), f"Correct {databricks_settings.FILE} and run `inlet deploy databricks`")
+    return notes(project)
+
+
+def notes(project: Project) -> list[str]:
+    """What a person has to know, and no check can settle."""
+    here = [s.name for s in project.sources.values() if not s.broker and _is_of_this_machine(s.path)]
+    told = []
+    if here:
+        told.append(
+            f"{', '.join(here)}: `from` names a folder of the project, which is not synchronised; on Databricks files "
+            "are below /Volumes, or at an address"
+        )
+    if _is_of_this_machine(project.lakehouse):
+        told.append(f"lakehouse: {project.lakehouse} is a folder of this machine, and no place on Databricks")
+    if not databricks_check.has_models():
+        told.append("databricks-bundles is not installed: fields of the resources were not checked against its models")
+    return told
+
+
+def _is_of_this_machine(place: str) -> bool:
+    return storage.is_local(place) and not place.startswith("/Volumes/")
