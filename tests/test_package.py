@@ -11,7 +11,9 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
+import yaml
 
+from inlet.commands import databricks_check
 from tests.test_imports import imported
 
 REPO = Path(__file__).resolve().parents[1]
@@ -104,6 +106,17 @@ def test_an_installed_wheel_makes_a_project_that_runs(wheel, tmp_path):
     )
     assert {path for path in checked_in.stdout.split() if not (tmp_path / "mine" / path).exists()} == set()
     assert (wheel / "dbt_inlet.py").exists() and not list(wheel.glob("**/models/gold"))
+
+
+@pytest.mark.slow
+def test_the_wheel_is_that_of_the_bundle_of_databricks(wheel):
+    """Its name, and the entry point of each task."""
+    (built,) = wheel.parent.glob("*.whl")
+    job = yaml.safe_load((REPO / "infra/databricks/resources/job.yml").read_text())["resources"]["jobs"]["inlet"]
+    calls = [task["python_wheel_task"] for task in job["tasks"] if "python_wheel_task" in task]
+    assert len(calls) > 3 and {call["entry_point"] for call in calls} <= databricks_check.entry_points(built)
+    named = {environment["spec"]["dependencies"][0] for environment in job["environments"]}
+    assert named == {f"../../../dist/{built.name}"}
 
 
 @pytest.mark.slow
