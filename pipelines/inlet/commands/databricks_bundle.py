@@ -110,7 +110,7 @@ def _bundle(project: Project, settings: DatabricksSettings, has_marts: bool) -> 
 
 
 def _target(settings: DatabricksSettings, name: str, has_marts: bool) -> dict:
-    """One of the targets. Permissions are said here alone: a list of a target is added to that of the bundle."""
+    """One of the targets. Permissions stand here alone, because a list of a target is added to that of the bundle."""
     of = getattr(settings.targets, name)
     # not `mode: development`, which would give other names to the schemas than Inlet writes to
     target: dict[str, Any] = {"default": True} if name == "dev" else {"mode": "production"}

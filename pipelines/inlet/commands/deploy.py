@@ -59,17 +59,17 @@ def check(project: Project) -> list[str]:
 def notes(project: Project) -> list[str]:
     """What a person has to know, and no check can settle."""
     here = [s.name for s in project.sources.values() if not s.broker and _is_of_this_machine(s.path)]
-    told = []
+    lines = []
     if here:
-        told.append(
+        lines.append(
             f"{', '.join(here)}: `from` names a folder of the project, which is not synchronised; on Databricks files "
             "are below /Volumes, or at an address"
         )
     if _is_of_this_machine(project.lakehouse):
-        told.append(f"lakehouse: {project.lakehouse} is a folder of this machine, and no place on Databricks")
+        lines.append(f"lakehouse: {project.lakehouse} is a folder of this machine, and no place on Databricks")
     if not databricks_check.has_models():
-        told.append("databricks-bundles is not installed: fields of the resources were not checked against its models")
-    return told
+        lines.append("databricks-bundles is not installed: fields of the resources were not checked against its models")
+    return lines
 
 
 def _is_of_this_machine(place: str) -> bool:
