@@ -1,8 +1,9 @@
-"""The asset bundle of Databricks: what it is made of, what is refused, and that nothing in it leads nowhere."""
+"""The asset bundle of Databricks: what it is made of, what is refused, and that everything it names exists."""
 
 import copy
 import shutil
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -36,8 +37,6 @@ def made(root: Path, settings: dict | str = "", sources: dict | None = None) -> 
 
 def wheel(path: Path, script: str = "inlet") -> None:
     """What of a wheel is looked at: its entry points."""
-    import zipfile
-
     with zipfile.ZipFile(path, "w") as packed:
         packed.writestr("inlet-0.1.0.dist-info/entry_points.txt", f"[console_scripts]\n{script} = inlet.cli:main\n")
 
@@ -377,6 +376,7 @@ def test_the_command_writes_checks_and_says_what_is_wrong(tmp_path):
     made(tmp_path, "readers: [analysts]")
     written = inlet("deploy", "databricks", "--project", tmp_path)
     assert written.returncode == 0 and written.stdout.count("wrote infra/databricks/") == 4
+    assert "note: Inlet starts Spark itself, so its tasks do not run on serverless compute yet" in written.stdout
     assert "note: depot_osaka, depot_tokyo, shop: `from` names a folder of the project" in written.stdout
     assert inlet("deploy", "databricks", "--check", "--project", tmp_path).returncode == 0
     (tmp_path / "pipelines" / "databricks.yml").write_text("readers: [others]")
@@ -400,6 +400,21 @@ def test_a_file_of_a_person_is_not_overwritten_and_what_is_left_over_is_removed(
     (resources / "job.yml").write_text("resources: {}\n")
     with pytest.raises(ConfigError, match="job.yml was not written by Inlet"):
         deploy.write(project)
+
+
+def test_damaged_files_next_to_a_bundle_are_refused_in_words(tmp_path):
+    project = made(tmp_path)
+    deploy.write(project)
+    with zipfile.ZipFile(tmp_path / WHEEL, "w") as packed:
+        packed.writestr("inlet-0.1.0.dist-info/entry_points.txt", b"no section \xff")
+    with pytest.raises(ConfigError, match="inlet-0.1.0-py3-none-any.whl is no wheel"):
+        deploy.check(project)
+    (tmp_path / WHEEL).write_bytes(b"PK")
+    with pytest.raises(ConfigError, match="inlet-0.1.0-py3-none-any.whl is no wheel"):
+        deploy.check(project)
+    (tmp_path / "pyproject.toml").write_text("[project\n")
+    with pytest.raises(ConfigError, match="pyproject.toml is no TOML"):
+        deploy.check(project)
 
 
 def test_without_the_models_all_else_is_checked_and_that_is_said(tmp_path, monkeypatch):

@@ -1,8 +1,8 @@
-"""Whether an asset bundle can be deployed, as far as that shows without a workspace.
+"""Check an asset bundle without a workspace.
 
 The package databricks-bundles has a model of each resource, which refuses unknown fields and values at any depth. It
-takes a key or a path that leads nowhere, a cron expression of any text, and a number for a text: what names something
-else is looked up here.
+accepts a key or a path that does not exist, any text as a cron expression, and a number in place of a text. This module
+checks those.
 """
 
 import configparser
@@ -38,18 +38,18 @@ def has_models() -> bool:
 
 def faults(folder: Path, contents: dict[str, dict]) -> list[str]:
     """What is wrong, a sentence each. In: where the bundle is, and its files, by their paths in it."""
-    found = [*_files(folder, contents), *_variables(contents), *_targets(contents)]
+    wrong = [*_files(folder, contents), *_variables(contents), *_targets(contents)]
     for name, content in contents.items():
         for key, job in content.get("resources", {}).get("jobs", {}).items():
             place = f"{name}: jobs.{key}"
-            found += [f"{place}: {what}" for what in (*_tasks(job), *_schedule(job), *_environments(job))]
-            found += [f"{place}: {what}" for what in _paths((folder / name).parent, job, _built(folder, contents))]
-    return found + (of_models(contents) if has_models() else [])
+            wrong += [f"{place}: {what}" for what in (*_tasks(job), *_schedule(job), *_environments(job))]
+            wrong += [f"{place}: {what}" for what in _paths((folder / name).parent, job, _built(folder, contents))]
+    return wrong + (of_models(contents) if has_models() else [])
 
 
 def of_models(contents: dict[str, dict]) -> list[str]:
     """What the models of databricks-bundles refuse, in each target."""
-    found: dict[str, None] = {}  # in order, each once
+    refused: dict[str, None] = {}  # in order, each once
     targets = contents[BUNDLE].get("targets", {})
     for name, content in contents.items():
         for kind, resources in content.get("resources", {}).items():
@@ -61,8 +61,8 @@ def of_models(contents: dict[str, dict]) -> list[str]:
                     try:
                         read(resource | other)
                     except (TypeError, ValueError, AttributeError) as error:
-                        found[f"{name}: {kind}.{key}: {error}"] = None
-    return list(found)
+                        refused[f"{name}: {kind}.{key}: {error}"] = None
+    return list(refused)
 
 
 def entry_points(wheel: Path) -> set[str]:
@@ -71,10 +71,10 @@ def entry_points(wheel: Path) -> set[str]:
         with zipfile.ZipFile(wheel) as packed:
             names = [name for name in packed.namelist() if name.endswith(".dist-info/entry_points.txt")]
             text = packed.read(names[0]).decode() if names else ""
-    except (OSError, zipfile.BadZipFile) as error:
+        parser = configparser.ConfigParser(delimiters=("=",))
+        parser.read_string(text)
+    except (OSError, zipfile.BadZipFile, UnicodeDecodeError, configparser.Error) as error:
         raise ConfigError(f"{wheel} is no wheel: {error}", "Build it again, or name another one") from error
-    parser = configparser.ConfigParser(delimiters=("=",))
-    parser.read_string(text)
     return set(parser["console_scripts"]) if parser.has_section("console_scripts") else set()
 
 

@@ -7,6 +7,7 @@ from inlet.commands import databricks_bundle, databricks_check, databricks_setti
 from inlet.commands.databricks_bundle import FOLDER, MARK
 from inlet.config import Project
 from inlet.errors import ConfigError
+from inlet.gold.generate import put
 from inlet.log import counted
 
 
@@ -24,13 +25,7 @@ def write(project: Project) -> list[str]:
     for file in (project.root / path for path in changed):
         if file.is_file() and MARK not in file.read_text(encoding="utf-8", errors="replace"):
             raise ConfigError(f"{file} was not written by Inlet", "Give it another name, or remove it")
-    for path in changed:
-        file = project.root / path
-        if path in files:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(files[path], encoding="utf-8")
-        else:
-            file.unlink()
+    put(project.root, files, changed)
     return changed
 
 
@@ -51,15 +46,15 @@ def check(project: Project) -> list[str]:
     if old := stale(project, files):
         raise ConfigError(f"{counted(len(old), 'file')} stale: {', '.join(old)}", "Run `inlet deploy databricks`")
     contents = {path.removeprefix(f"{FOLDER}/"): yaml.safe_load(text) for path, text in files.items()}
-    if found := databricks_check.faults(project.root / FOLDER, contents):
-        raise ConfigError("; ".join(found), f"Correct {databricks_settings.FILE} and run `inlet deploy databricks`")
+    if faults := databricks_check.faults(project.root / FOLDER, contents):
+        raise ConfigError("; ".join(faults), f"Correct {databricks_settings.FILE} and run `inlet deploy databricks`")
     return notes(project)
 
 
 def notes(project: Project) -> list[str]:
-    """What a person has to know, and no check can settle."""
+    """What an administrator has to know, and no check can settle."""
     here = [s.name for s in project.sources.values() if not s.broker and _is_of_this_machine(s.path)]
-    lines = []
+    lines = ["Inlet starts Spark itself, so its tasks do not run on serverless compute yet (docs/databricks.md)"]
     if here:
         lines.append(
             f"{', '.join(here)}: `from` names a folder of the project, which is not synchronised; on Databricks files "

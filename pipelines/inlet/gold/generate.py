@@ -142,9 +142,16 @@ def _macros(project: Project) -> dict[str, str]:
 
 def write(project: Project) -> list[str]:
     """Make the generated files what they should be. Out: the paths that changed."""
-    files, changed = generate(project) | _macros(project), stale(project)
+    changed = stale(project)
+    put(project.root, generate(project) | _macros(project), changed)
+    return changed
+
+
+def put(root: Path, files: dict[str, str], changed: list[str]) -> None:
+    """Write generated files, and remove those that are no longer made. In: path (relative to the root) -> text of all
+    files; the paths that differ."""
     for path in changed:
-        file = project.root / path
+        file = root / path
         if path in files:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(files[path], encoding="utf-8")
@@ -152,7 +159,6 @@ def write(project: Project) -> list[str]:
             file.unlink()
             if not any(file.parent.iterdir()):
                 file.parent.rmdir()
-    return changed
 
 
 def stale(project: Project) -> list[str]:
