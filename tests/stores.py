@@ -6,6 +6,7 @@ import time
 from contextlib import contextmanager
 
 import boto3
+import requests
 
 from inlet.lake.derby import answers, free_port
 
@@ -35,4 +36,26 @@ def s3(bucket: str):
         yield endpoint, client
     finally:
         server.terminate()
+        server.wait()
+
+
+@contextmanager
+def faulty(upstream: str):
+    """A store in front of another one (`faulty_store`). Out: its address, fail(*faults), and requests() -> how many of
+    each kind came since it was asked last."""
+    command = [sys.executable, "-m", "tests.faulty_store", upstream.removeprefix("http://")]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert server.stdout
+    endpoint = f"http://127.0.0.1:{int(server.stdout.readline())}"
+
+    def fail(*faults: dict) -> None:
+        requests.put(f"{endpoint}/_faults", json=faults, timeout=10).raise_for_status()
+
+    def counted() -> dict[str, int]:
+        return requests.get(f"{endpoint}/_requests", timeout=10).json()
+
+    try:
+        yield endpoint, fail, counted
+    finally:
+        server.kill()
         server.wait()

@@ -106,8 +106,7 @@ def test_a_bucket_that_does_not_exist_is_not_one_without_files(store, tmp_path, 
 
 
 def test_a_store_that_does_not_answer_is_asked_again_by_the_next_run(tmp_path, monkeypatch):
-    monkeypatch.setattr("s3fs.core.S3FileSystem.retries", 1)
-    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    monkeypatch.setattr("botocore.retries.standard.ExponentialBackoff.delay_amount", lambda *_: 0)
     with socket.create_server(("127.0.0.1", 0)) as server:
         endpoint = f"http://127.0.0.1:{server.getsockname()[1]}"
     project = project_of(tmp_path, f"s3://{BUCKET}/in", endpoint)
@@ -126,6 +125,7 @@ def test_credentials_that_a_store_does_not_know_stop_the_run(tmp_path, strict_st
         monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     storage.open_store("s3://strict")[0].clear_instance_cache()
+    storage._s3_session.cache_clear()
     error = plan(project_of(tmp_path, pattern, strict_store)).unlisted["depot"]
     assert "cannot be read without credentials" in str(error) and "AWS_ACCESS_KEY_ID" in error.remedy
 

@@ -11,9 +11,13 @@ profile, or the role of the machine), AZURE_STORAGE_ACCOUNT_KEY, GOOGLE_APPLICAT
 """
 
 import glob
+import os
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
@@ -35,8 +39,33 @@ class Store(BaseModel):
     region: str | None = None
 
 
+# of a request: tries with pauses of up to 1, 2, 4, 8 s
+S3_LIMITS = {"connect_timeout": 5, "read_timeout": 15, "retries": {"mode": "standard", "total_max_attempts": 5}}
+S3FS_TRIES = 2  # of those, where a store is silent, breaks off or says SlowDown; of a read twice as many
+
+
 def _s3(store: Store) -> dict[str, Any]:
-    return {"client_kwargs": {"region_name": store.region} if store.region else {}, "endpoint_url": store.endpoint}
+    region = {"region_name": store.region} if store.region else {}
+    given = {"client_kwargs": region, "endpoint_url": store.endpoint}
+    return given | {"config_kwargs": S3_LIMITS, "session": _s3_session(os.getpid())}
+
+
+@cache
+def _s3_session(process: int) -> Any:
+    """One for a process, because fsspec keeps a file system by its options. Its parser of times is a fast one:
+    botocore's takes two thirds of the time of a listing."""
+    from aiobotocore.session import AioSession
+    from botocore.utils import parse_timestamp
+
+    def parse(text: str) -> datetime:
+        try:
+            return datetime.fromisoformat(text)
+        except (TypeError, ValueError):  # a time of a header is written in another form
+            return parse_timestamp(text)
+
+    session = AioSession()
+    session.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=parse)
+    return session
 
 
 # of one request and of its repeats together: a commit has ended 40 s after it was begun (lake/lease.py)
@@ -177,6 +206,8 @@ def open_store(place: str) -> "tuple[AbstractFileSystem, str]":
         if known is None:
             return fsspec.core.url_to_fs(place)
         store = fsspec.filesystem(place.partition("://")[0], **known.options(store_of(place)))
+        if known is S3:
+            store.retries = S3FS_TRIES
         return store, store._strip_protocol(place)  # `url_to_fs` reads `a::b` in a name as two addresses
     except (ImportError, ValueError) as error:
         remedy = f"pip install 'inlet[{known.extra}]'" if known else "See to what the error says"
@@ -223,9 +254,13 @@ def listed_after(folder: str, name: str, num: int) -> list[tuple[str, str]]:
     return [(one["Key"].removeprefix(f"{prefix}/"), one["ETag"]) for one in listed.get("Contents", ())]
 
 
+class Replaced(OSError):
+    """An object was written again since it was listed or opened, so its bytes would be those of two objects."""
+
+
 class Stream:
-    """A file of a store that is read. Raises: TryAgain or EnvironmentLacks for the errors of the store's client, and
-    OSError as any file does."""
+    """A file of a store that is read. Raises: TryAgain or EnvironmentLacks for the errors of the store's client,
+    Replaced, and OSError as any file does."""
 
     def __init__(self, address: str):
         store, name = open_store(address)
@@ -259,6 +294,11 @@ def worded(error: Exception) -> InletError | None:
     return None
 
 
+def _expired() -> tuple[type[Exception], ...]:
+    """The error of s3fs for an object that is not the one that was opened; none where s3fs was not needed."""
+    return (module.FileExpired,) if (module := sys.modules.get("s3fs.utils")) else ()
+
+
 @contextmanager
 def answering(address: str, of_files: bool = True) -> Iterator[None]:
     """Errors of a store in words. In: whether those that a file raises, too, are of the store."""
@@ -266,13 +306,16 @@ def answering(address: str, of_files: bool = True) -> Iterator[None]:
         yield
     except (InletError, FileNotFoundError):
         raise
+    except _expired() as error:
+        raise Replaced(f"{address} was written again while it was read") from error
     except PermissionError as error:
         if not of_files:
             raise
         remedy = "Give the credentials of this environment the right to list and to read it, or export others"
         raise EnvironmentLacks(without_user(f"{address} may not be read: {error}"), remedy) from error
     except Exception as error:
-        if not type(error).__module__.startswith(CLIENTS) and not (of_files and isinstance(error, OSError)):
+        origin = error.__cause__ or error  # s3fs raises what a client raised as an OSError
+        if not type(origin).__module__.startswith(CLIENTS) and not (of_files and isinstance(error, OSError)):
             raise
         if "Credentials" in type(error).__name__:
             remedy = "Export those of its store, as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"

@@ -29,6 +29,8 @@ def of_files(
             return TRANSPORTS[file.source.transport].plan_file(project, *file, **follows)
         except FileNotFoundError:
             return GONE
+        except storage.Replaced:
+            return None
         except OSError as error:
             return cannot_open(error)
 

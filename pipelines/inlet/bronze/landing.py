@@ -198,6 +198,8 @@ def _problem_now(project: Project, row: dict) -> dict | None:
     except PermissionError as error:  # it is held by the next plan, until it may be read
         expected, remedy = "a file that may be read, as when it was planned", "See that Inlet may read it"
         return row | as_problem(row["ofs_start"], "unreadable_file", expected, why(error), remedy)
+    except (TryAgain, EnvironmentLacks):  # of a store, which says nothing of the file
+        raise
     except InletError as error:
         found = error.message
     except (OSError, ValueError) as error:  # Arrow's errors are these
