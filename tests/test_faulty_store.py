@@ -1,19 +1,24 @@
 """A store that is large, slow, silent or busy, and objects that are written again: what is asked of it, and said."""
 
 import json
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from inlet import storage
+from inlet import config, storage, store_errors
 from inlet.bronze import blocks, landing
 from inlet.errors import InletError, TryAgain
+from inlet.gold import generate
 from tests import faulty_store, projects, stores
 from tests.encode import linkexpress
-from tests.test_storage import plan, project_of
+from tests.test_cli import inlet
+from tests.test_storage import plan, project_of, with_storage
 
 OTHER = linkexpress.encode_file(projects.item_records(5, 4), True, "big", "cp932", {1: projects.LAYOUT})
+REPO = Path(__file__).resolve().parents[1]
 NUM_TRIES = storage.S3_LIMITS["retries"]["total_max_attempts"]
 
 
@@ -157,7 +162,7 @@ def test_an_object_that_is_replaced_after_it_was_planned_is_not_landed(upstream,
     client.put_object(Bucket="landing", Key="planned/1.lxg", Body=OTHER)
     [row] = plan(project).files
     client.put_object(Bucket="landing", Key="planned/1.lxg", Body=faulty_store.OBJECT)
-    with pytest.raises(storage.Replaced):  # the listing is still known
+    with pytest.raises(store_errors.Replaced):  # the listing is still known
         list(blocks.units_of(project, row))
     storage.open_store(row["path"])[0].invalidate_cache()  # as in a worker of Spark
     with pytest.raises(InletError, match="sha-256 .* planned"):
@@ -172,7 +177,7 @@ def test_an_object_that_is_replaced_while_it_is_read_gives_no_bytes_of_the_other
     with storage.Stream("s3://landing/large") as stream:
         assert stream.read(10) == bytes(10)
         client.put_object(Bucket="landing", Key="large", Body=b"x" * (4 << 20))
-        with pytest.raises(storage.Replaced, match="s3://landing/large was written again while it was read"):
+        with pytest.raises(store_errors.Replaced, match="s3://landing/large was written again while it was read"):
             stream.read(3 << 20)
 
 
@@ -189,3 +194,43 @@ def test_an_object_of_several_parts_is_seen_once_it_is_complete(upstream, tmp_pa
         assert plan(project).files == []
     client.complete_multipart_upload(**upload, MultipartUpload={"Parts": parts})
     assert [row["ofs_end"] for row in plan(project).files] == [size + len(OTHER)]
+
+
+REFUSALS = {  # what the store answers, the exit code, what is said
+    "denied": (failing(403, "AccessDenied", "*"), 5, "The "),
+    "cannot be listed": (failing(403, "AccessDenied", "LIST"), 5, "does not allow it"),
+    "expired": (failing(400, "ExpiredToken", "*"), 5, "does not allow it: ExpiredToken"),
+    "no bucket": (failing(404, "NoSuchBucket", "*"), 2, "does not exist: NoSuchBucket"),
+    "busy": (failing(503, "SlowDown", "*"), 6, "does not answer: SlowDown"),
+}
+
+
+@pytest.mark.parametrize("why", REFUSALS)
+@pytest.mark.parametrize("words", [["status"], ["show", "items", "--key", "1"], ["sql", "select 1"], ["run"]])
+def test_a_lakehouse_whose_store_refuses_ends_a_command_with_one_sentence(faulty, tmp_path, why, words):
+    endpoint, fail, _ = faulty
+    made = projects.make(
+        tmp_path, {"depot": projects.DEPOT | {"from": "landing/*.lxg"}}, lakehouse="s3://landing/house"
+    )
+    with_storage(made, {"s3://": {"endpoint": endpoint, "region": stores.REGION}})
+    (tmp_path / "landing").mkdir()
+    (tmp_path / "landing" / "20260105031500_000012.lxg").write_bytes(faulty_store.OBJECT)
+    shutil.copytree(REPO / "dbt", tmp_path / "dbt", ignore=shutil.ignore_patterns("target", "gold"))
+    generate.write(config.load(tmp_path))
+    answer, code, message = REFUSALS[why]
+    fail(answer)
+    result = inlet(*words, "--project", str(tmp_path))
+    assert result.returncode == code and "Traceback" not in result.stderr
+    [line] = result.stderr.splitlines()
+    assert "lakehouse" in line and message in line
+
+
+def test_errors_of_a_file_of_a_lakehouse_are_those_of_its_store(faulty, monkeypatch):
+    endpoint, fail, _ = faulty
+    monkeypatch.setattr(storage, "_stores", {"s3://": storage.Store(endpoint=endpoint, region=stores.REGION)})
+    for answer, code, _ in REFUSALS.values():
+        fail(answer | {"of": "LIST"})
+        files, place = storage.open_store("s3://landing/house/_runs")
+        with pytest.raises(OSError) as raised:
+            files.call_s3("list_objects_v2", Bucket="landing")
+        assert store_errors.worded(raised.value).exit_code == code

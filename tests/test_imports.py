@@ -16,6 +16,7 @@ LAYERS = [
     CORE,
     ("fields",),
     ("codecs",),
+    ("store_errors",),
     ("storage",),
     ("config",),
     ("lake",),

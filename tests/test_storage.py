@@ -9,7 +9,7 @@ import pytest
 import requests
 import yaml
 
-from inlet import bronze, config, lake, storage
+from inlet import bronze, config, lake, storage, store_errors
 from inlet.bronze import blocks
 from inlet.errors import ConfigError, EnvironmentLacks, TryAgain
 from inlet.lake import snapshots
@@ -193,13 +193,15 @@ DELTA = "Generic S3 error\n  \x1b[31m↳\x1b[0m GET http://me:secret@a:9000/lake
         (DELTA + "Server returned non-2xx status code: 403 Forbidden: <Code>AccessDenied</Code>", 5),
         (DELTA + "<Error><Code>ExpiredToken</Code></Error>", 5),
         (DELTA + "<Error><Code>NoSuchBucket</Code></Error>", 2),
+        ("Generic S3 error: PUT http://169.254.169.254/latest/api/token - error sending request", 5),
+        ("The operation lacked the necessary privileges to complete for path house/_lease/_delta_log/1.json", 5),
         ("java.io.IOException\n\tat org.apache.hadoop.fs.s3a.S3AFileSystem.open(S3AFileSystem.java:403)", None),
         ("column credential of s3://lake/day=400/x.csv has 403 records", None),
         ("Generic LocalFileSystem error: /data/500/x: No space left on device, timed out", None),
     ],
 )
 def test_errors_of_a_store_that_delta_rs_and_spark_meet(text, code):
-    found = storage.worded(OSError(text))
+    found = store_errors.worded(OSError(text))
     assert (found and found.exit_code) == code
     assert found is None or not {"secret", "Signature"} & {
         word for word in ("secret", "Signature") if word in str(found)

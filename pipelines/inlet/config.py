@@ -24,7 +24,7 @@ from pathlib import Path
 import yaml
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
 
-from inlet import storage
+from inlet import storage, store_errors
 from inlet.errors import ConfigError, as_found, in_words
 from inlet.source import Source, required
 from inlet.table import Table, by_name
@@ -175,7 +175,7 @@ def load(root: Path | str, is_unfinished: bool = False) -> Project:
     stores, lakehouse = _stores(fields.get("storage"), f"{config}: storage"), fields.get("lakehouse", "lakehouse")
     if not storage.is_reached(storage.as_path(lakehouse)):
         raise ConfigError(
-            f"{config}: a lakehouse cannot lie at {storage.without_user(lakehouse)}",
+            f"{config}: a lakehouse cannot lie at {store_errors.without_user(lakehouse)}",
             "Name a folder, or a place in a store with the interface of S3 (docs/stores.md)",
         )
     for start in stores:

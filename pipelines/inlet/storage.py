@@ -13,9 +13,7 @@ profile, or the role of the machine), AZURE_STORAGE_ACCOUNT_KEY, GOOGLE_APPLICAT
 import glob
 import os
 import re
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,7 +21,8 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from inlet.errors import ConfigError, EnvironmentLacks, InletError, TryAgain
+from inlet.errors import ConfigError, EnvironmentLacks
+from inlet.store_errors import answering, without_user
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -107,25 +106,6 @@ SCHEMES = {
     "abfss": Scheme("azure"),
     "gs": Scheme("gcs", ("endpoint",), lambda store: {"endpoint_url": store.endpoint} if store.endpoint else {}),
 }
-USER = re.compile(r"\b(?!abfss?:|wasbs?:)([a-z][a-z0-9+.-]*://)[^/\s]*@", re.I)  # Azure names a container there
-CLIENTS = ("aiobotocore", "aiohttp", "azure", "botocore", "gcsfs", "google")  # whose errors are none of fsspec's
-# what delta-rs and Hadoop's client say where a store is at fault, and what to do; the first that fits
-OF_STORE = re.compile(r"Generic (?!LocalFileSystem)\w+ error|\bs3a\.|awssdk|AWS\w*Exception")
-CAUSES: tuple[tuple[str, type[InletError], str], ...] = (
-    ("NoSuchBucket|bucket does not exist", ConfigError, "Create the bucket, or name another one in inlet.yml"),
-    (
-        "onnection refused|onnection reset|error sending request|UnknownHost|dns error|timed out|SocketTimeout"
-        r"|SlowDown|(?:HTTP|Status Code:?|- Server returned non-2xx status code:) 50\d",
-        TryAgain,
-        "Run again when it does, or correct `storage` in inlet.yml; what was done before stays done",
-    ),
-    (
-        "ExpiredToken|AccessDenied|Access Denied|InvalidAccessKeyId|SignatureDoesNotMatch|NoAuthWithAWSException"
-        r"|no valid credential|not authorized|(?:HTTP|Status Code:?|status code:) 40[13]|40[13] (?:Forbidden|Unauth)",
-        EnvironmentLacks,
-        "Export credentials that are valid, and have the right to it: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
-    ),
-)
 _stores: dict[str, Store] = {}  # of the project that was read last, by how addresses begin
 
 
@@ -187,15 +167,6 @@ def spark_jars(lakehouse: str) -> tuple[str, ...]:
     return known.jars if known else ()
 
 
-def without_user(text: str) -> str:
-    """A text whose addresses name no user and no password.
-
-    >>> without_user("401 for url: http://me:secret@host:5000/api"), without_user("abfss://container@account/in")
-    ('401 for url: http://host:5000/api', 'abfss://container@account/in')
-    """
-    return USER.sub(r"\1", text)
-
-
 def open_store(place: str) -> "tuple[AbstractFileSystem, str]":
     """The file system of a path or an address, and the place on it. Raises: EnvironmentLacks where its package is not
     installed, or fsspec knows no such store."""
@@ -254,10 +225,6 @@ def listed_after(folder: str, name: str, num: int) -> list[tuple[str, str]]:
     return [(one["Key"].removeprefix(f"{prefix}/"), one["ETag"]) for one in listed.get("Contents", ())]
 
 
-class Replaced(OSError):
-    """An object was written again since it was listed or opened, so its bytes would be those of two objects."""
-
-
 class Stream:
     """A file of a store that is read. Raises: TryAgain or EnvironmentLacks for the errors of the store's client,
     Replaced, and OSError as any file does."""
@@ -280,48 +247,3 @@ class Stream:
 
     def __exit__(self, *error) -> None:
         self._file.close()
-
-
-def worded(error: Exception) -> InletError | None:
-    """What an error of delta-rs or Spark means that comes from a store; None where it does not."""
-    text = re.sub(r"\x1b\[\d*m|^\s*at .*$", "", str(error), flags=re.M)  # colours, and Java's traces
-    if OF_STORE.search(text):
-        for pattern, kind, remedy in CAUSES:
-            if found := re.search(pattern, text):
-                place = re.search(r"https?://[^\s?]+", text)  # without what signs it
-                where = f" at {without_user(place[0])}" if place else ""
-                return kind(f"The store of the lakehouse{where} refused or did not answer: {found[0]}", remedy)
-    return None
-
-
-def _expired() -> tuple[type[Exception], ...]:
-    """The error of s3fs for an object that is not the one that was opened; none where s3fs was not needed."""
-    return (module.FileExpired,) if (module := sys.modules.get("s3fs.utils")) else ()
-
-
-@contextmanager
-def answering(address: str, of_files: bool = True) -> Iterator[None]:
-    """Errors of a store in words. In: whether those that a file raises, too, are of the store."""
-    try:
-        yield
-    except (InletError, FileNotFoundError):
-        raise
-    except _expired() as error:
-        raise Replaced(f"{address} was written again while it was read") from error
-    except PermissionError as error:
-        if not of_files:
-            raise
-        remedy = "Give the credentials of this environment the right to list and to read it, or export others"
-        raise EnvironmentLacks(without_user(f"{address} may not be read: {error}"), remedy) from error
-    except Exception as error:
-        origin = error.__cause__ or error  # s3fs raises what a client raised as an OSError
-        if not type(origin).__module__.startswith(CLIENTS) and not (of_files and isinstance(error, OSError)):
-            raise
-        if "Credentials" in type(error).__name__:
-            remedy = "Export those of its store, as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
-            why = without_user(f"{address} cannot be read without credentials: {error}")
-            raise EnvironmentLacks(why, remedy) from error
-        endpoint = store_of(address).endpoint
-        where = f"correct its endpoint, {endpoint}," if endpoint else "name its endpoint"
-        remedy = f"Run again when it does; or {where} in `storage` of inlet.yml"
-        raise TryAgain(without_user(f"{address}: its store does not answer: {error}"), remedy) from error

@@ -2,7 +2,7 @@
 their own, which a file may end.
 """
 
-from inlet import storage
+from inlet import storage, store_errors
 from inlet.bronze import history, ordered
 from inlet.bronze.companions import fails
 from inlet.bronze.files import GONE, cannot_open, ends_its_reader
@@ -29,7 +29,7 @@ def of_files(
             return TRANSPORTS[file.source.transport].plan_file(project, *file, **follows)
         except FileNotFoundError:
             return GONE
-        except storage.Replaced:
+        except store_errors.Replaced:
             return None
         except OSError as error:
             return cannot_open(error)

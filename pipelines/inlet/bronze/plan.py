@@ -9,7 +9,7 @@ run; no file keeps another one from being planned.
 from dataclasses import dataclass, field
 from typing import Any
 
-from inlet import storage
+from inlet import store_errors
 from inlet.bronze import deliveries, file_rows, history, kafka, ordered, places, purged
 from inlet.bronze.companions import companions_of, content_of, fails, num_records
 from inlet.bronze.files import GONE, has_settled, listing, utc
@@ -248,7 +248,7 @@ def _listed(project: Project, source: Source, new: Plan) -> list[tuple[str, dict
         new.unlisted[source.name] = error
     except (OSError, ValueError) as error:
         new.unlisted[source.name] = TryAgain(
-            f"{storage.without_user(source.path)}: {error}", "The next run tries again"
+            f"{store_errors.without_user(source.path)}: {error}", "The next run tries again"
         )
     return []
 

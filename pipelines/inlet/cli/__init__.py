@@ -15,7 +15,7 @@ from typing import Any
 
 import typer
 
-from inlet import storage
+from inlet import store_errors
 from inlet.cli import work  # noqa: F401  each module brings its commands, in the order of the help
 from inlet.cli import read  # noqa: F401, I001
 from inlet.cli import rejects  # noqa: F401
@@ -87,7 +87,7 @@ def _main() -> None:
     except Exception as error:  # below the command line nothing is swallowed; here it is put in words
         if state["debug"]:
             raise
-        if of_store := storage.worded(error):
+        if of_store := store_errors.worded(error):
             _say(of_store.message, of_store.remedy)
             sys.exit(of_store.exit_code)
         first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

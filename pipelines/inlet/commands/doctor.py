@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from inlet import bronze, config, lake, silver, storage
+from inlet import bronze, config, lake, silver, storage, store_errors
 from inlet.bronze import kafka, load_times
 from inlet.bronze.companions import companions_of
 from inlet.bronze.files import listing, unpacked_name
@@ -106,7 +106,7 @@ def _lakehouse(project: Project) -> Iterator[Finding]:
             lake.exists(path, "bronze.files")
             yield Finding("lakehouse", True, f"{path} can be read")
         except OSError as error:
-            if (of_store := storage.worded(error)) is None:
+            if (of_store := store_errors.worded(error)) is None:
                 raise
             yield Finding("lakehouse", False, of_store.message, of_store.remedy, of_store.exit_code)
         return

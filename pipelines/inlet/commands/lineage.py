@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from inlet import storage
+from inlet import storage, store_errors
 from inlet.config import Project
 from inlet.log import Log
 from inlet.table import Table
@@ -50,7 +50,9 @@ def end(project: Project, log: Log, run: "Run | None", record: dict) -> None:
 
     if record["error"]:
         run.facets = {
-            "errorMessage": ErrorMessageRunFacet(storage.without_user(record["error"]), programmingLanguage="Python")
+            "errorMessage": ErrorMessageRunFacet(
+                store_errors.without_user(record["error"]), programmingLanguage="Python"
+            )
         }
     state = RunState.FAIL if record["exit_code"] else RunState.COMPLETE
     ended = datetime.fromisoformat(record["began"]) + timedelta(seconds=record["seconds"])
@@ -64,7 +66,7 @@ def _send(project: Project, log: Log, run: "Run", command: str, state: "RunState
         _emit(project, _event(project, run, command, state, at))
     except Exception as error:  # who listens is no reason to fail a run
         _paused_until[project.root] = time.monotonic() + PAUSE_SECONDS
-        why = f"{type(error).__name__}: {storage.without_user(str(error))}"
+        why = f"{type(error).__name__}: {store_errors.without_user(str(error))}"
         pause = f"nothing is sent for {PAUSE_SECONDS / 60:.0f} minutes"
         log.say({"step": "warning", "openlineage": f"{state.name} could not be sent: {why}; {pause}"})
 
@@ -125,7 +127,7 @@ def place(url: str) -> tuple[str, str]:
     """
     if storage.is_local(url):
         return "file", url
-    scheme, _, rest = storage.without_user(url).partition("://")
+    scheme, _, rest = store_errors.without_user(url).partition("://")
     authority, _, name = rest.partition("/")
     return f"{scheme}://{authority}", name
 

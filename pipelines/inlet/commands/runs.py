@@ -14,7 +14,7 @@ import json
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
-from inlet import storage
+from inlet import storage, store_errors
 from inlet.commands import lineage, metrics
 from inlet.config import Project
 from inlet.errors import InletError, together
@@ -37,7 +37,7 @@ def recorded(project: Project, log: Log, command: str = "run", unlisted: dict[st
     try:
         yield
     except BaseException as error:
-        failed = error
+        failed = error if isinstance(error, InletError) else store_errors.worded(error) or error
         raise
     finally:
         failed = failed or together((unlisted or {}).values())

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING
 
-from inlet import change, storage, unit
+from inlet import change, storage, store_errors, unit
 from inlet.errors import EnvironmentLacks, TryAgain
 from inlet.lake import entries, lease, place, reads, snapshots
 from inlet.lake.compaction import SMALL_TABLE, keep_short, unwritable
@@ -236,7 +236,7 @@ def _as_ours(lakehouse: str, name: str) -> Iterator[dict[str, int]]:
             "Where it lacks columns, `inlet run` adds those that an earlier Inlet did not have; undo other changes",
         ) from error
     except (OSError, deltalake.exceptions.DeltaError) as error:
-        if not storage.is_local(lakehouse) and (of_store := storage.worded(error)):
+        if not storage.is_local(lakehouse) and (of_store := store_errors.worded(error)):
             raise of_store from error
         remedy = "Give this user the right to write it" if NO_RIGHT.search(str(error)) else "See to what the error says"
         raise EnvironmentLacks(f"{name} of {lakehouse} cannot be written: {error}", remedy) from error
