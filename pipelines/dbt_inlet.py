@@ -42,7 +42,7 @@ class Lock(dbtPlugin):
             or not (folder.parent / "pipelines" / "inlet.yml").exists()
         ):
             return  # it asks no lakehouse, Inlet itself called it and holds the lock, or it is another project
-        from inlet import config, lake, publish, storage
+        from inlet import config, lake, publish, storage, store_errors
         from inlet.errors import InletError
         from inlet.lake import place
 
@@ -58,8 +58,11 @@ class Lock(dbtPlugin):
             spark = start_spark(path, lakehouse)
             if project and spark:
                 publish.show(project, spark)
-        except InletError as error:
-            raise DbtRuntimeError(str(error)) from error
+        except Exception as error:
+            worded = error if isinstance(error, InletError) else store_errors.worded(error)
+            if worded is None:
+                raise
+            raise DbtRuntimeError(str(worded)) from error
         if flags.WHICH in WRITING:
             get_invocation_context().env["INLET_WRITES"] = "1"
 

@@ -1,6 +1,7 @@
 """A store that is large, slow, silent or busy, and objects that are written again: what is asked of it, and said."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -8,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from inlet import config, storage, store_errors
+from inlet import config, publish, storage, store_errors
 from inlet.bronze import blocks, landing
+from inlet.commands import serve
 from inlet.errors import InletError, TryAgain
 from inlet.gold import generate
 from tests import faulty_store, projects, stores
@@ -205,24 +207,59 @@ REFUSALS = {  # what the store answers, the exit code, what is said
 }
 
 
+def lakehouse_at(endpoint: str, root: Path) -> None:
+    """A project with a file to land, whose lakehouse is in a store."""
+    made = projects.make(root, {"depot": projects.DEPOT | {"from": "landing/*.lxg"}}, lakehouse="s3://landing/house")
+    project = with_storage(made, {"s3://": {"endpoint": endpoint, "region": stores.REGION}})
+    (root / "landing").mkdir()
+    (root / "landing" / "20260105031500_000012.lxg").write_bytes(faulty_store.OBJECT)
+    shutil.copytree(REPO / "dbt", root / "dbt", ignore=shutil.ignore_patterns("target", "gold"))
+    generate.write(project)
+
+
 @pytest.mark.parametrize("why", REFUSALS)
 @pytest.mark.parametrize("words", [["status"], ["show", "items", "--key", "1"], ["sql", "select 1"], ["run"]])
 def test_a_lakehouse_whose_store_refuses_ends_a_command_with_one_sentence(faulty, tmp_path, why, words):
     endpoint, fail, _ = faulty
-    made = projects.make(
-        tmp_path, {"depot": projects.DEPOT | {"from": "landing/*.lxg"}}, lakehouse="s3://landing/house"
-    )
-    with_storage(made, {"s3://": {"endpoint": endpoint, "region": stores.REGION}})
-    (tmp_path / "landing").mkdir()
-    (tmp_path / "landing" / "20260105031500_000012.lxg").write_bytes(faulty_store.OBJECT)
-    shutil.copytree(REPO / "dbt", tmp_path / "dbt", ignore=shutil.ignore_patterns("target", "gold"))
-    generate.write(config.load(tmp_path))
+    lakehouse_at(endpoint, tmp_path)
     answer, code, message = REFUSALS[why]
     fail(answer)
     result = inlet(*words, "--project", str(tmp_path))
     assert result.returncode == code and "Traceback" not in result.stderr
     [line] = result.stderr.splitlines()
     assert "lakehouse" in line and message in line
+
+
+def test_a_plain_dbt_of_a_lakehouse_whose_store_refuses_ends_with_the_same_sentence(faulty, tmp_path):
+    endpoint, fail, _ = faulty
+    lakehouse_at(endpoint, tmp_path)
+    answer, _, message = REFUSALS["expired"]
+    fail(answer)
+    environment = os.environ | {"INLET_LAKEHOUSE": "s3://landing/house"}
+    dbt = [Path(sys.executable).with_name("dbt"), "build"]
+    done = subprocess.run(dbt, cwd=tmp_path / "dbt", env=environment, text=True, capture_output=True, timeout=120)
+    assert done.returncode == 2 and "Traceback" not in done.stdout + done.stderr
+    assert message in done.stdout
+
+
+def test_a_server_goes_on_while_the_store_of_its_lakehouse_is_busy(faulty, tmp_path, monkeypatch, capsys):
+    endpoint, fail, _ = faulty
+    lakehouse_at(endpoint, tmp_path)
+    monkeypatch.setattr(serve, "SHOW_SECONDS", 0.01)
+    monkeypatch.setattr(serve, "_show", lambda project: pytest.fail("no point is published"))
+    looks, newest = [], publish.newest
+
+    def look(project):
+        looks.append(project)
+        if len(looks) == 2:
+            fail(failing(503, "SlowDown", "*"))
+            server.stdin.close()
+        return newest(project)
+
+    monkeypatch.setattr(publish, "newest", look)
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as server:  # in place of Spark's; it ends with its input
+        assert serve.wait(config.load(tmp_path), server) == 0
+    assert "the views stay at their point for now: The store of the lakehouse" in capsys.readouterr().err
 
 
 def test_errors_of_a_file_of_a_lakehouse_are_those_of_its_store(faulty, monkeypatch):

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from hashlib import pbkdf2_hmac
 from pathlib import Path
 
-from inlet import publish, storage
+from inlet import publish, storage, store_errors
 from inlet.config import Project
-from inlet.errors import ConfigError, EnvironmentLacks
+from inlet.errors import ConfigError, EnvironmentLacks, InletError, TryAgain
 from inlet.lake import catalog, jars
 from inlet.lake import spark as sessions
 from inlet.lake.scala_classes import classes
@@ -134,7 +134,8 @@ def serving(project: Project, access: Access):
 
 def wait(project: Project, process: subprocess.Popen) -> int:
     """Wait until the server ends; meanwhile, of a lakehouse in a store, bring its views to each point that another
-    machine publishes. Out: its exit code."""
+    machine publishes. Where the store does not answer, questions go on, and it is asked again later. Out: its exit
+    code."""
     if not is_logged(project):
         return process.wait()
     shown = publish.newest(project)
@@ -142,17 +143,27 @@ def wait(project: Project, process: subprocess.Popen) -> int:
         try:
             return process.wait(SHOW_SECONDS)
         except subprocess.TimeoutExpired:
-            if (newest := publish.newest(project)) != shown:
-                _show(project)
-                shown = newest
+            try:
+                if (newest := publish.newest(project)) != shown:
+                    _show(project)
+                    shown = newest
+            except Exception as error:
+                worded = error if isinstance(error, InletError) else store_errors.worded(error)
+                if not isinstance(worded, TryAgain):
+                    raise
+                print(f"inlet: the views stay at their point for now: {worded}", file=sys.stderr, flush=True)
 
 
 def _show(project: Project) -> None:
-    """Bring the views of this machine to the newest point, in a session that ends again. Raises: EnvironmentLacks."""
+    """Bring the views of this machine to the newest point, in a session that ends again. Raises: EnvironmentLacks;
+    TryAgain where that may pass by itself."""
     ask = [sys.executable, "-m", "inlet.cli", "sql", "select 1", "--project", str(project.root)]
     done = subprocess.run(ask, capture_output=True, text=True)
+    message = f"The views cannot be brought to the newest point: {done.stderr.strip()}"
+    if done.returncode == TryAgain.exit_code:
+        raise TryAgain(message)
     if done.returncode:
-        raise EnvironmentLacks(f"The views cannot be brought to the newest point: {done.stderr.strip()}", "Start again")
+        raise EnvironmentLacks(message, "Start again")
 
 
 def how_to_connect(project: Project, access: Access) -> str:
