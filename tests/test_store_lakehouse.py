@@ -18,9 +18,11 @@ import pytest
 import yaml
 
 from inlet import config
+from inlet.commands import serve
 from inlet.gold import generate
 from tests import projects, stores
 from tests.encode import linkexpress
+from tests.test_serve import Served
 
 pytestmark = pytest.mark.spark
 REPO = Path(__file__).resolve().parents[1]
@@ -105,6 +107,7 @@ def test_two_machines_write_a_lakehouse_in_turn_and_see_the_same_rows(project):
 COMMITS = """
 import sys
 from inlet import config
+from inlet.commands import serve
 from inlet.lake.spark import session
 spark = session(config.load(sys.argv[1]).lakehouse_path(), has_catalog=False)
 path = "s3://lake/log/00000000000000000000.json"
@@ -125,3 +128,55 @@ def test_a_commit_of_spark_never_replaces_another(project):
     root, _ = project
     ran = subprocess.run([sys.executable, "-c", COMMITS, str(root)], text=True, capture_output=True)
     assert ran.stdout.splitlines() == ["first is written", "second FileAlreadyExistsException"], ran.stderr
+
+
+def until(question, expected, seconds: float = 300) -> None:
+    """Ask again and again until the answer is as expected. Raises: AssertionError where it is not in time."""
+    end = time.monotonic() + seconds
+    while (answer := question()) != expected:
+        assert time.monotonic() < end, answer
+        time.sleep(2)
+
+
+@pytest.mark.proof
+def test_a_lakehouse_in_a_store_is_served_built_by_dbt_and_followed(project, monkeypatch):
+    root, deliver = project
+    monkeypatch.setenv("XDG_STATE_HOME", str(root.parent / "served"))
+    deliver(11, 101)
+    done(root, "served", "run")
+    num = int(asked(root, "served", "select count(*) from items")[0][0])
+    users = root / "users"
+    serve.add_user(users, "ann", "secret")
+    served = Served(config.load(root), "--passwords", users)
+    followed = None
+    try:
+
+        def count() -> int:
+            return served.ask("select count(*) from items")[0][0]
+
+        assert (count(), served.ask("select name from items where item_id = 101")) == (num, [("item 101",)])
+        assert "\nitem 102\n" in served.beeline("select name from items where item_id = 102")
+        deliver(12, 105)
+        done(root, "other", "run")
+        until(count, num + 4)  # by another machine: the server looks each minute
+        followed = begun(root, "served", "run", "--follow")
+        deliver(13, 109)
+        until(count, num + 8)
+        followed.send_signal(signal.SIGTERM)
+        errors = followed.communicate(timeout=120)[1]
+        assert followed.returncode == 0 and '"level": "error"' not in errors, errors
+        marts = root / "dbt" / "models" / "marts"
+        shutil.rmtree(marts)  # of the demo
+        marts.mkdir()
+        (marts / "num_items.sql").write_text("select count(*) as num from public.items")
+        environment = os.environ | {"INLET_LAKEHOUSE": "s3://lake/house"}
+        dbt = [Path(sys.executable).with_name("dbt"), "build"]
+        built = subprocess.run(dbt, cwd=root / "dbt", capture_output=True, text=True, env=environment)
+        assert built.returncode == 0 and "ERROR=0" in built.stdout, built.stdout
+        assert served.ask("select num from num_items", database="marts") == [(num + 8,)]
+        served.stop(signal.SIGTERM)
+    finally:
+        if followed:
+            followed.kill()
+        served.process.terminate()
+        served.process.wait()
