@@ -43,7 +43,7 @@ LINEAGE = (
     "unit_id, unit_offset, batch_id"
 )
 SHORT = {", ".join(f"`{name}`" for name in LINEAGE.split(", ")): "<lineage>", LINEAGE: "<lineage>"}
-NOT_SHOWN = re.compile(r"show tables|set |drop table|select context from inlet_run_context")
+NOT_SHOWN = re.compile(r"show tables|set |drop table")
 STATEMENTS = [  # what a statement begins with, its heading, what it is for
     (
         r"insert into gold\.notes__before_after",

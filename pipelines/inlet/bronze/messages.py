@@ -12,6 +12,7 @@ from inlet.bronze.history import History, Reading
 from inlet.bronze.kept_message import KEPT
 from inlet.bronze.transports import TRANSPORTS
 from inlet.config import Project
+from inlet.lake import engine
 from inlet.sql import literal
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def read(project: Project, spark: "SparkSession", files: list[dict]):
     """A DataFrame of bronze.messages rows. The same message at the same offset, landed before or twice here, lands
     once.
     """
-    num_cores = spark.sparkContext.defaultParallelism
+    num_cores = engine.num_tasks(spark)
     parts = [part for row in files for part in (kafka.split(row, num_cores) if _is_range(project, row) else [row])]
     rows = spark.range(0, len(parts), 1, min(len(parts), MAX_TASKS))
     suffixes = kafka.suffixes([row for row in files if _is_range(project, row)])

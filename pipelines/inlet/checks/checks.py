@@ -29,6 +29,7 @@ from inlet.checks.rows import TableSuite, of_tables
 from inlet.checks.suite import Expected, build, expand, load
 from inlet.config import Project
 from inlet.errors import ConfigError
+from inlet.lake import engine
 from inlet.lake.spark import small_query_settings
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def _counts(spark: "SparkSession", suites: list[TableSuite], is_small: bool) -> 
     asked = list(by_contract.values())
     size = NUM_TOGETHER if is_small else 1
     groups = [[s for of_contract in asked[n : n + size] for s in of_contract] for n in range(0, len(asked), size)]
-    num_threads = spark.sparkContext.defaultParallelism if is_small else 1
+    num_threads = engine.num_tasks(spark) if is_small else 1
     with ThreadPoolExecutor(min(num_threads, MAX_THREADS)) as pool:
         counted = [counts for group in pool.map(partial(count, spark, is_small=is_small), groups) for counts in group]
     return {s.table: counts for s, counts in zip([s for group in groups for s in group], counted, strict=True)}

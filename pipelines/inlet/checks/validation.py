@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from inlet.checks.counting import NUM_ROWS
 from inlet.checks.rows import TableSuite
 from inlet.errors import ConfigError
+from inlet.lake import engine
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,13 +38,13 @@ def validate(spark: "SparkSession", suite: TableSuite, counts: dict):
     rest = [b for b in built if b.meta["n"] not in results]
     meta = {"great_expectations_version": gx.__version__, "run_id": gx.core.RunIdentifier(run_time=datetime.now(UTC))}
     if rest:
-        rows = suite.narrow_rows(spark).persist()  # each expectation reads them
+        rows = engine.kept(suite.narrow_rows(spark))  # each expectation reads them
         try:
             if NUM_ROWS not in counts and rows.isEmpty():
                 return None
             on_spark = validate_on_spark(rows, suite.table, rest)
         finally:
-            rows.unpersist()
+            engine.release(rows)
         meta = on_spark.meta
         results |= {r.expectation_config.meta["n"]: r for r in on_spark.results}
     ordered = [results[b.meta["n"]] for b in built]

@@ -34,9 +34,8 @@ def _interrupted(*_) -> None:
     and hold the lakehouse. What is done at the end of a process is not done here, so a shared catalog is left first.
     """
     console(stderr=True).show_cursor(True)
-    if "pyspark" in sys.modules and (gateway := sys.modules["pyspark"].SparkContext._gateway):
-        gateway.proc.kill()
-        gateway.proc.wait()
+    if engine := sys.modules.get("inlet.lake.engine"):
+        engine.kill_jvm()
     _say("interrupted; nothing is lost, the next `inlet run` goes on from here", "")
     try:
         if catalog := sys.modules.get("inlet.lake.catalog"):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from inlet import config, publish
 from inlet.errors import ConfigError
-from inlet.lake import catalog
+from inlet.lake import catalog, engine
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,6 +59,6 @@ def _check_one_lakehouse(lakehouse: str) -> None:
 def _reap(spark: "SparkSession") -> None:
     """Wait for the JVM's end beside all else. A Jupyter kernel that is shut down ends its children first, and waits
     until none is left, a zombie included; then it would be killed, and the shared catalog's server left behind."""
-    jvm = getattr(spark.sparkContext._gateway, "proc", None)  # none where Spark was started by somebody else
+    jvm = engine.jvm_process(spark)  # none where Spark was started by somebody else
     if jvm is not None:
         threading.Thread(target=jvm.wait, name="inlet-jvm", daemon=True).start()

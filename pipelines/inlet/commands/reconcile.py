@@ -24,6 +24,7 @@ from inlet.commands.live_table import Live, rows_of
 from inlet.config import Project, known
 from inlet.errors import ConfigError, InletError
 from inlet.gold.progress import APPLIED
+from inlet.lake import engine
 from inlet.sql import name as quoted
 from inlet.table import Table
 
@@ -143,7 +144,7 @@ def _first_look(table: Table, source: "DataFrame", stored: "DataFrame") -> tuple
     """Number of rows on each side, and the keys that differ, looked for only in ranges of keys that do."""
     from pyspark.sql import functions as F
 
-    source = source.persist()  # hashes only; the live table is read once
+    source = engine.kept(source)  # hashes only; the live table is read once
     try:
         of_source, of_gold = _ranges(source), _ranges(stored)
         differing = [n for n in range(NUM_RANGES) if of_source.get(n) != of_gold.get(n)]
@@ -154,7 +155,7 @@ def _first_look(table: Table, source: "DataFrame", stored: "DataFrame") -> tuple
         )
         return sum(num for num, _ in of_source.values()), sum(num for num, _ in of_gold.values()), found
     finally:
-        source.unpersist()
+        engine.release(source)
 
 
 def _ranges(rows) -> dict[int, tuple]:

@@ -14,7 +14,7 @@ from inlet.commands.statements import is_whole, split
 from inlet.config import Project
 from inlet.errors import ConfigError, InletError
 from inlet.gold.generate import models
-from inlet.lake import beside
+from inlet.lake import beside, engine
 from inlet.log import console
 from inlet.publish import checkpoints
 
@@ -152,8 +152,8 @@ def _cancellable(spark: "SparkSession", work: Callable):
 
     def do() -> None:
         try:
-            spark.sparkContext.setJobGroup("question", "inlet sql", interruptOnCancel=True)
-            result.append(work())
+            with engine.interruptible(spark):
+                result.append(work())
         except Exception as error:  # the thread that waits raises it
             result.append(error)
         finally:
@@ -164,7 +164,7 @@ def _cancellable(spark: "SparkSession", work: Callable):
         try:
             is_done.wait(0.2)
             if is_cancelled and not is_done.is_set():
-                spark.sparkContext.cancelAllJobs()  # again: a query that was being planned has none at first
+                engine.interrupt(spark)  # again: a query that was being planned has none at first
         except KeyboardInterrupt:
             is_cancelled = True
     if is_cancelled:

@@ -18,8 +18,8 @@ from inlet.config import Project
 from inlet.errors import ConfigError, InletError
 from inlet.gold import dbt, evolve, generate, progress, small_batches
 from inlet.gold.queries import MADE, STEPS
-from inlet.lake import entries
-from inlet.lake.spark import SMALL, small_query_settings
+from inlet.lake import engine, entries
+from inlet.lake.spark import SMALL, settable, small_query_settings
 from inlet.silver import table_versions
 from inlet.table import Table
 
@@ -101,7 +101,7 @@ def run(
         "least_at": least_at.isoformat() if least_at > datetime.now(UTC) else None,
         "ledger": greatest,
         "applied": [list(row.values()) for row in applied if row["table_name"] in names],
-        "few": SMALL if is_few and not is_small else {},
+        "few": settable(spark, SMALL) if is_few and not is_small else {},
         "kept": "parquet" if storage.is_local(lakehouse) else "delta",
         "small": small_batches.states(project, changed, lags, new_tables) if is_light and not full_refresh else {},
     }
@@ -116,13 +116,12 @@ def run(
         }
     with (
         small_query_settings(spark, is_small),
-        dbt.small_batches(spark, lakehouse, least_at),
-        dbt.run_context(spark, state),
+        dbt.offered(state, small_batches.SmallBatches(spark, lakehouse, least_at)),
     ):
         is_truncating = full_refresh or any(
             name.endswith("__forgetting") for name in existing
         )  # deletes from gold.applied, which others append to
-        threads = min(spark.sparkContext.defaultParallelism, MAX_THREADS) if is_small and not is_truncating else 1
+        threads = min(engine.num_tasks(spark), MAX_THREADS) if is_small and not is_truncating else 1
         models = [f"{t.name}__{step}" for t in changed for step in steps(t)]
         models += [
             f"{t.name}__{view}"

@@ -5,18 +5,10 @@ import json
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
-from typing import TYPE_CHECKING
 
 from inlet.config import Project
 from inlet.errors import InletError
 from inlet.gold.small_batches import SmallBatches
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-# a session setting: the view with what dbt need not ask or decide again (macros `gold_state`, `small_query_settings`)
-RUN_CONTEXT = "inlet.run_context"
 
 
 @dataclass(frozen=True)
@@ -30,36 +22,22 @@ class Built:
 
 
 @contextmanager
-def small_batches(spark: "SparkSession", lakehouse: str, least_at: datetime):
-    """Let the materializations write small batches without Spark: `adapter.small_batches` in dbt. In: as
-    `SmallBatches`."""
+def offered(state: dict, writer: SmallBatches):
+    """Let macros use what is no SQL: `adapter.run_context`, with what dbt need not ask or decide again, as JSON;
+    `adapter.small_batches`, which writes small batches without Spark."""
     from dbt.adapters.spark import SparkAdapter
 
-    name, available = "small_batches", SparkAdapter._available_
-    SparkAdapter._available_ = available | {name}
-    writer = SmallBatches(spark, lakehouse, least_at)
-    setattr(SparkAdapter, name, writer)
+    offers, available = {"run_context": json.dumps(state), "small_batches": writer}, SparkAdapter._available_
+    SparkAdapter._available_ = available | offers.keys()
+    for name, value in offers.items():
+        setattr(SparkAdapter, name, value)
     try:
         yield
     finally:
         writer.drop_views()
         SparkAdapter._available_ = available
-        delattr(SparkAdapter, name)
-
-
-@contextmanager
-def run_context(spark: "SparkSession", state: dict):
-    from pyspark.sql import functions as F
-
-    # the setting holds the view's name only: Spark searches settings for secrets at every statement
-    view = "inlet_run_context"
-    spark.sql("select 1").select(F.lit(json.dumps(state)).alias("context")).createOrReplaceTempView(view)
-    spark.conf.set(RUN_CONTEXT, view)
-    try:
-        yield
-    finally:
-        spark.conf.unset(RUN_CONTEXT)
-        spark.catalog.dropTempView(view)
+        for name in offers:
+            delattr(SparkAdapter, name)
 
 
 @functools.lru_cache(maxsize=4)

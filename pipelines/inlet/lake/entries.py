@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from inlet import storage
 from inlet.errors import ConfigError
 from inlet.lake import reads
+from inlet.sql import literal
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,6 +51,10 @@ def create_table(
 
 def enter(spark: "SparkSession", lakehouse: str, name: str) -> None:
     """Give a table its entry in the catalog, unless it has one."""
+    if not are_ours(spark):
+        at = literal(reads.table_path(lakehouse, name))
+        spark.sql(f"create table if not exists {name} using delta location {at}")
+        return
     jvm, catalog = spark._jvm, _catalog(spark)
     like = catalog.getTableMetadata(_identifier(spark, PATTERN))
     some, path = jvm.scala.Option.apply, reads.table_path(lakehouse, name)

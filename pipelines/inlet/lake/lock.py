@@ -10,11 +10,12 @@ import fcntl
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from inlet import storage
 from inlet.errors import EnvironmentLacks, TryAgain
-from inlet.lake import place, tables
+from inlet.lake import engine, place, tables
 from inlet.lake.lease import leased
 
 if TYPE_CHECKING:
@@ -65,9 +66,7 @@ def writing(
             if is_held_in_jvm:
                 return
             is_held_in_jvm = True
-            in_jvm = spark._jvm.java.io.RandomAccessFile(str(path), "rw")
-            held.callback(in_jvm.close)
-            in_jvm.getChannel().tryLock()
+            held.callback(engine.hold(spark, path))
 
         if not storage.is_local(lakehouse):
             lease = held.enter_context(leased(lakehouse, place.machine(lakehouse), tell))
@@ -77,7 +76,7 @@ def writing(
 
             def hold(spark: "SparkSession") -> None:
                 hold_file(spark)
-                lease.on_loss = spark.stop  # what Spark was about to commit is not
+                lease.on_loss = partial(engine.stop, spark)  # what Spark was about to commit is not
                 lease.check()  # it may be lost since before the session began
 
         yield hold

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from inlet import storage
 from inlet.errors import EnvironmentLacks
-from inlet.lake import catalog, entries, jars, place, reads, tables
+from inlet.lake import catalog, engine, entries, jars, place, reads, tables
 from inlet.lake.java import check_java
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 QUICK = " -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 QUICK_BYTES = 64 << 20  # up to which a process is over before compiling well would pay
 NUM_THREADS = 4  # of statements that wait for the catalog in turn: two cores wrote twelve views in half the time
-_made: set[tuple[str, str]] = set()  # lakehouses whose tables this process has created: application, path
+_made: set[tuple[str, str]] = set()  # lakehouses whose tables this process has created: session, path
 END_SECONDS = 60  # that a JVM may take to stop its session and to close its catalog
 
 
@@ -49,14 +49,24 @@ def settings(lakehouse: str) -> dict[str, str]:
         "spark.sql.warehouse.dir": lakehouse,
         **catalog.settings(lakehouse),
         **storage.spark_settings(lakehouse),
-        "spark.sql.session.timeZone": "UTC",
         "spark.driver.memory": os.environ.get("INLET_DRIVER_MEMORY", "4g"),
         JAVA_OPTIONS: f'-Duser.timezone=UTC "-Dderby.system.home={place.home(lakehouse)}" -XX:+UseParallelGC',
+        # Delta's default for local folders starts ten processes (readlink, chmod) a commit
+        "spark.delta.logStore.file.impl": "io.delta.storage.LocalLogStore",
+        **of_session(),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+    }
+
+
+def of_session() -> dict[str, str]:
+    """Those of the settings that a session may change that somebody else has started."""
+    return {
+        "spark.sql.session.timeZone": "UTC",
         # local folder and two cores: the defaults (200, 50) make every small commit cost seconds
         "spark.sql.shuffle.partitions": os.environ.get("INLET_SHUFFLE_PARTITIONS", "2"),
         "spark.databricks.delta.snapshotPartitions": "2",
-        # Delta's default for local folders starts ten processes (readlink, chmod) a commit
-        "spark.delta.logStore.file.impl": "io.delta.storage.LocalLogStore",
         # Spark 4.1 would cast VARIANT while it reads, before it filters: also rows of other tables and versions, which
         # do not fit
         "spark.sql.variant.pushVariantIntoScan": "false",
@@ -68,9 +78,6 @@ def settings(lakehouse: str) -> dict[str, str]:
         # a column may be called ${spark.app.name}, and no name can say that it is none of Spark's
         "spark.sql.variable.substitute": "false",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.log.level": "ERROR",
     }
 
 
@@ -88,17 +95,23 @@ SMALL = {  # for work whose rows cost less than planning them: nothing compiled,
 
 @contextmanager
 def small_query_settings(spark: "SparkSession", is_small: bool):
-    """Settings for a small piece of work, and back again. Measured on tables of a few hundred rows: 0.55 of gold's
-    time.
+    """Settings for a small piece of work, and back again, where the session takes them. Measured on tables of a few
+    hundred rows: 0.55 of gold's time.
     """
-    before = {key: spark.conf.get(key, None) for key in SMALL}
-    for key, value in SMALL.items() if is_small else ():
+    set_ = settable(spark, SMALL) if is_small else {}
+    before = {key: spark.conf.get(key, None) for key in set_}
+    for key, value in set_.items():
         spark.conf.set(key, value)
     try:
         yield
     finally:
         for key, old in before.items():
             spark.conf.set(key, old) if old is not None else spark.conf.unset(key)
+
+
+def settable(spark: "SparkSession", settings: dict[str, str]) -> dict[str, str]:
+    """The settings that a session takes: one that somebody else has started may refuse any."""
+    return {key: value for key, value in settings.items() if engine.takes(spark, key, value)}
 
 
 def side_by_side(call: Callable, items: Iterable) -> None:
@@ -128,17 +141,20 @@ def session(
     """
     if has_catalog:
         place.check(lakehouse)
+    if engine.is_connected():
+        _keep_utc()
+        spark = engine.connect(app, of_session())
+        if has_catalog:
+            _complete(spark, lakehouse, engine.id_of(spark))
+        return spark
     check_java()
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     from pyspark import SparkContext
-    from pyspark.sql import SparkSession, types
+    from pyspark.sql import SparkSession
 
     place.home(lakehouse).mkdir(parents=True, exist_ok=True)
-    os.environ["TZ"] = "UTC"  # the session's zone; Python would show timestamps in the machine's
-    time.tzset()
-    # in UTC both are the same; in a local time Python looks a day back, which the first day of year 1 has not
-    types.TimestampType.fromInternal = types.TimestampNTZType.fromInternal  # type: ignore
+    _keep_utc()
     on_interrupt = signal.getsignal(signal.SIGINT)
     is_opened = has_catalog and SparkContext._active_spark_context is None
     if is_opened and not storage.is_local(lakehouse) and not catalog.is_shared(lakehouse):
@@ -160,18 +176,34 @@ def session(
                     signal.signal(signal.SIGINT, on_interrupt)  # PySpark puts its own there
             jars.remember(spark)
             if has_catalog:
-                made = spark.sparkContext.applicationId, lakehouse
-                if made not in _made or not tables.are_complete(lakehouse):
-                    with small_query_settings(spark, is_small=True):
-                        tables.create(spark, lakehouse)
-                        if not storage.is_local(lakehouse):
-                            tables.enter_all(spark, lakehouse)
-                            place.note_id(lakehouse, reads.table_id(lakehouse, entries.PATTERN))
-                    _made.add(made)
+                _complete(spark, lakehouse, engine.id_of(spark))
+                if not storage.is_local(lakehouse):
+                    place.note_id(lakehouse, reads.table_id(lakehouse, entries.PATTERN))
                 place.remember(lakehouse)
             return spark
         except Exception as error:  # the JVM tells only by text what a person needs to hear
             raise _explained(error, lakehouse, packages) from error
+
+
+def _keep_utc() -> None:
+    """Show timestamps in the session's zone, where Python would show them in the machine's."""
+    from pyspark.sql import types
+
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+    # in UTC both are the same; in a local time Python looks a day back, which the first day of year 1 has not
+    types.TimestampType.fromInternal = types.TimestampNTZType.fromInternal  # type: ignore
+
+
+def _complete(spark: "SparkSession", lakehouse: str, session_id: str) -> None:
+    """Create the tables that are missing, and enter those that another catalog has made; once a session."""
+    if (session_id, lakehouse) in _made and tables.are_complete(lakehouse):
+        return
+    with small_query_settings(spark, is_small=True):
+        tables.create(spark, lakehouse)
+        if engine.is_given() or not storage.is_local(lakehouse):
+            tables.enter_all(spark, lakehouse)
+    _made.add((session_id, lakehouse))
 
 
 def _is_small(lakehouse: str, new_bytes: int) -> bool:

@@ -15,6 +15,7 @@ from inlet import lake, storage
 from inlet.change import Column, ddl
 from inlet.config import Project
 from inlet.errors import InletError
+from inlet.lake import engine
 from inlet.publish.views import TRANSACTIONS, number_map
 from inlet.sql import literal
 
@@ -148,7 +149,7 @@ def _of_maps(number: int, points: dict[str, str], versions: dict[str, int]) -> P
 
 def is_logged(project: Project) -> bool:
     """True if the row of gold.published is the commit, because a catalog is of one machine alone."""
-    return not storage.is_local(project.lakehouse_path())
+    return engine.is_given() or not storage.is_local(project.lakehouse_path())
 
 
 def newest(project: Project, columns: tuple[Column, ...] = PUBLISHED) -> dict | None:

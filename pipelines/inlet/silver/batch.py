@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from inlet import change, lake
 from inlet.config import Project
 from inlet.errors import AccountingError
+from inlet.lake import engine
 from inlet.sql import literal, plain_among, plain_literal
 from inlet.table import by_name, fingerprint
 from inlet.unit import ORDER, PLACE, place_of
@@ -231,14 +232,14 @@ def write_changes(batch: Batch, changes: "DataFrame", may_repeat: bool, codec=No
         batch.append(changes, "silver.changes")
         return None
     identity, blocks_again = getattr(codec, "IDENTITY", None), _blocks_again(batch)
-    with_content = changes.selectExpr("*", f"{content(batch.project)} as content").persist()
+    with_content = engine.kept(changes.selectExpr("*", f"{content(batch.project)} as content"))
     judged = _judge(batch, with_content)
     judged = _sent_elsewhere(batch, judged, identity) if identity else judged
-    judged = (_told_again(batch, judged, blocks_again) if blocks_again else judged).persist()
+    judged = engine.kept(_told_again(batch, judged, blocks_again) if blocks_again else judged)
     batch.append(judged.where("verdict = 'new'"), "silver.changes")
     repeats_of = expr(f"if(verdict = 'repeat', {PLACE}, null)").alias("place")
     found = judged.groupBy("source", "verdict", repeats_of).agg({"*": "count", "unit_length": "sum"}).collect()
-    with_content.unpersist()
+    engine.release(with_content)
     for row in found:
         if row["verdict"] == "repeat":
             account = batch.account(row["source"])
@@ -254,7 +255,7 @@ def reject_conflicts(batch: Batch, judged: Judged, raw: Callable) -> None:
     """
     if judged.has_conflicts:
         batch.append(raw(_conflicts(judged.rows)), "silver.rejects")
-    judged.rows.unpersist()
+    engine.release(judged.rows)
 
 
 def raw_of_units(changes: "DataFrame", units):

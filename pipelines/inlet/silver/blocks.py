@@ -20,6 +20,7 @@ from inlet.codecs.codec import FIRST_ROW, decode_block, offers
 from inlet.codecs.results import Decoded
 from inlet.config import Project
 from inlet.errors import AccountingError, Reject
+from inlet.lake import engine
 from inlet.silver import change_files, decoded, file_loads, other_rows, parts, small_parts, verdicts
 from inlet.silver.batch import Batch, among, are_new, overlaps, raw_of_units, reject_conflicts, write_changes
 from inlet.source import Source
@@ -108,12 +109,12 @@ def _write_changes(batch: Batch, codec, heads: list[dict], units, own, collector
 def _write_others(batch: Batch, codec, heads: list[dict], units, sources: list[str], raw) -> None:
     """Write all that units hold, but for changes that are Arrow batches."""
     decode = guarded(_decoder(batch.project, codec), partial(_set_aside, codec), batch.is_apart)
-    rows = units.mapInArrow(decode, decoded.DDL).persist()
+    rows = engine.kept(units.mapInArrow(decode, decoded.DDL))
     if failed := {row.unit_id for row in rows.where(f"kind = '{guard.KIND}'").select("unit_id").collect()}:
         _count_failed(batch, [unit for unit in heads if unit["unit_id"] in failed])
     decoded.write(batch, codec, rows, raw)
     parts.join(batch, codec, sources, rows)
-    rows.unpersist()
+    engine.release(rows)
 
 
 def _among_units(batch: Batch, units, heads: list[dict]):

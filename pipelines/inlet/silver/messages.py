@@ -15,6 +15,7 @@ from inlet.bronze.guard import guarded
 from inlet.codecs import CODECS
 from inlet.codecs.codec import offers
 from inlet.config import Project
+from inlet.lake import engine
 from inlet.silver import change_files, decoded, full_loads, parts, verdicts
 from inlet.silver.batch import (
     Batch,
@@ -92,7 +93,7 @@ def _write_fast(batch: Batch, codec, messages: "DataFrame", sources: list, num_m
     left = again = messages
     try:
         if few is None and not is_prepared:
-            left = _left(batch, messages, names).persist()
+            left = engine.kept(_left(batch, messages, names))
             has_brought = _keep_brought(batch, sources, left)
             if seen := full_loads.find(batch, codec, left, sources) if codec.LOADS else {}:
                 loads = _loads(batch, codec, messages, sources, seen)
@@ -117,7 +118,7 @@ def _write_fast(batch: Batch, codec, messages: "DataFrame", sources: list, num_m
         if judged is not None:
             reject_conflicts(batch, judged, partial(raw_of_units, units=_bytes_of(messages)))
     finally:
-        left.unpersist()
+        engine.release(left)
     return loads
 
 
@@ -290,10 +291,10 @@ def _write_exact(
     found = lookups.known(batch.project, batch.batch_id) if lookups.is_asked(codec) else {}
     aside = partial(_set_aside, codec, ranges or {})
     decode = guarded(exact(batch.project, codec, loads, found, ranges or {}), aside, batch.is_apart)
-    rows = messages.mapInArrow(decode, decoded.DDL).persist()
+    rows = engine.kept(messages.mapInArrow(decode, decoded.DDL))
     decoded.write(batch, codec, rows, partial(raw_of_units, units=_bytes_of(messages)))
     parts.join(batch, codec, [source.name for source in sources], rows)
-    rows.unpersist()
+    engine.release(rows)
 
 
 def exact(

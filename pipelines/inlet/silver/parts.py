@@ -18,6 +18,7 @@ from inlet.codecs.codec import offers
 from inlet.codecs.results import Waiting
 from inlet.config import Project
 from inlet.errors import AccountingError, InletError, Reject
+from inlet.lake import engine
 from inlet.silver import decoded, repeated_parts
 from inlet.silver.batch import Batch, among
 from inlet.silver.small_transactions import MAX_NAMES
@@ -74,7 +75,7 @@ def reject_overdue(batch: Batch, now: datetime) -> None:
         if minutes is None:
             continue
         late = f"decoded_at < timestamp'{now - timedelta(minutes=minutes):%Y-%m-%d %H:%M:%S.%fZ}'"
-        overdue = _still_waiting(batch, [name]).where(f"unit_length > 0 and {late}").persist()
+        overdue = engine.kept(_still_waiting(batch, [name]).where(f"unit_length > 0 and {late}"))
         batch.append(
             overdue.selectExpr(
                 "source",
@@ -94,7 +95,7 @@ def reject_overdue(batch: Batch, now: datetime) -> None:
             overdue.selectExpr(*(name for name in PARTS if name != "is_settled"), "true as is_settled"),
             "silver.waiting",
         )
-        overdue.unpersist()
+        engine.release(overdue)
 
 
 def join(batch: Batch, codec, sources: list[str], rows: "DataFrame") -> None:
@@ -131,14 +132,10 @@ def may_be_known(rows: list[dict], sources: list[str]) -> bool:
 def join_new(batch: Batch, codec, sources: list[str], fresh: "DataFrame") -> None:
     """Settle what new parts settle, together with those that waited. In: rows of PARTS with `is_new`, which is true."""
     before = _waiting_before(batch, sources).selectExpr(*PARTS, "false as is_new")
-    touched = fresh.unionByName(
-        before.join(fresh.select("source", "part_key").distinct(), ["source", "part_key"], "left_semi")
-    ).persist()
-    joined = (
-        touched.groupBy("source", "part_key")
-        .applyInArrow(_joiner(batch.project, codec), f"{decoded.DDL}, is_new boolean")
-        .persist()
-    )
+    own = before.join(fresh.select("source", "part_key").distinct(), ["source", "part_key"], "left_semi")
+    touched = engine.kept(fresh.unionByName(own))
+    join = _joiner(batch.project, codec)
+    joined = engine.kept(touched.groupBy("source", "part_key").applyInArrow(join, f"{decoded.DDL}, is_new boolean"))
     raw = touched.where("unit_length > 0").select("unit_id", "unit_offset", "raw")
     decoded.write(batch, codec, joined, lambda conflicts: conflicts.join(raw, ["unit_id", "unit_offset"]))
     moved = joined.where("result in ('waiting', 'settled')").selectExpr(
@@ -149,8 +146,8 @@ def join_new(batch: Batch, codec, sources: list[str], fresh: "DataFrame") -> Non
         repeated_parts.write(batch, codec, sources, begun, raw)
         moved = moved.where("is_settled")
     batch.append(moved, "silver.waiting")
-    touched.unpersist()
-    joined.unpersist()
+    engine.release(touched)
+    engine.release(joined)
 
 
 def _waiting_before(batch: Batch, sources: list[str]):

@@ -11,6 +11,7 @@ from inlet import lake
 from inlet.codecs.results import Waiting
 from inlet.config import Project
 from inlet.errors import Reject
+from inlet.lake import engine
 from inlet.silver import decoded
 from inlet.silver.batch import Batch, among
 from inlet.sql import literal
@@ -32,7 +33,7 @@ def write(batch: Batch, codec, sources: list[str], parts: "DataFrame", raw: "Dat
         return
     place = ["source", "unit_id", "unit_offset"]
     batch.append(parts.join(found.select(*place), place, "left_anti"), "silver.waiting")
-    found.unpersist()
+    engine.release(found)
 
 
 def settle(batch: Batch, codec, sources: list[str], parts: "DataFrame") -> None:
@@ -41,7 +42,7 @@ def settle(batch: Batch, codec, sources: list[str], parts: "DataFrame") -> None:
     found = _known(batch, codec, sources, parts, raw, f"batch_id = {batch.batch_id}")
     if found is not None:
         batch.append(found.drop("is_settled").selectExpr("*", "true as is_settled"), "silver.waiting")
-        found.unpersist()
+        engine.release(found)
 
 
 def _known(
@@ -59,17 +60,18 @@ def _known(
         f"from silver.changes where {where} and {among(sources)} "
         f"and change_seq between {literal(low)} and {literal(high)}"
     )
-    found = placed.join(known.select("source", "change_seq", KNOWN), ["source", "change_seq"]).persist()
+    found = engine.kept(placed.join(known.select("source", "change_seq", KNOWN), ["source", "change_seq"]))
     if found.isEmpty():
+        engine.release(found)
         return None
     halves = found.drop("batch_id", "decoded_at").mapInArrow(_halves(batch.project, codec), decoded.DDL)
     images = {name: f"if({name} is null and result = 'change', known_{name}, {name}) as {name}" for name in IMAGES}
     filled = halves.join(known.drop(KNOWN), ["source", "change_seq"], "left").selectExpr(
         *(images.get(name, name) for name in decoded.COLUMNS)
     )
-    filled = filled.persist()
+    filled = engine.kept(filled)
     decoded.write(batch, codec, filled, lambda conflicts: conflicts.join(raw, ["unit_id", "unit_offset"]))
-    filled.unpersist()
+    engine.release(filled)
     return found
 
 

@@ -13,12 +13,14 @@ in the same unit. A transaction with others is complete when its first and its l
 there are have no gap, and no record between the two is rejected: nobody can say that it was not one of its events.
 """
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, NamedTuple
 
 from inlet import lake, storage
 from inlet.codecs import CODECS
 from inlet.codecs.codec import offers
 from inlet.config import Project
+from inlet.lake import engine
 from inlet.silver import small_transactions, whole_transactions
 from inlet.silver.batch import Batch
 from inlet.sql import literal
@@ -85,6 +87,7 @@ from runs_counted t join ({UNDECIDED}) r
 where t.state = 'complete' and not t.is_counted and r.resolved_by is null
 """
 TOLD = f"""
+with runs_counted as ({{runs}})
 select r.source, r.transaction_id, r.first_change_seq, last_change_seq, num_changes, last_counter, tables,
        if(l.source is null, state, 'impossible') as state, batch_id
 from runs_counted r left join ({LACKING}) l
@@ -145,29 +148,30 @@ def update(
     and `tells_first` of the project; the ids to look at, if not all.
     """
     events = _events(rows, has_others)
-    if ids is not None:
-        spark.createDataFrame([*ids], "source string, transaction_id string").createOrReplaceTempView("own_ids")
-        events = f"select * from ({events}) left semi join own_ids using (source, transaction_id)"
-    runs = _runs(spark, f"(select *, 0 as run from ({events}))", first).persist()
-    runs.where("num_changes > 0").createOrReplaceTempView("runs")
-    open_ids = runs.where("state <> 'complete'").select("source", "transaction_id").distinct()
-    if first:
-        touched = TOUCHED.format(tells_first=_among(first), batch_id=first.batch_id)
-        open_ids = open_ids.union(spark.sql(touched)).distinct()
-    if open_ids.isEmpty():
-        lake.append(runs.where("num_changes > 0"), "silver.transactions")
-    else:
-        _merge(spark, open_ids, has_others, first)
-    runs.unpersist()
+    with ExitStack() as held:
+        if ids is not None:
+            own = spark.createDataFrame([*ids], "source string, transaction_id string")
+            own_ids = engine.view(own, held, "own_ids")
+            events = f"select * from ({events}) left semi join {own_ids} using (source, transaction_id)"
+        runs = engine.kept(_runs(spark, f"(select *, 0 as run from ({events}))", first))
+        with_changes = runs.where("num_changes > 0")
+        open_ids = runs.where("state <> 'complete'").select("source", "transaction_id").distinct()
+        if first:
+            touched = TOUCHED.format(tells_first=_among(first), batch_id=first.batch_id)
+            open_ids = open_ids.union(spark.sql(touched)).distinct()
+        if open_ids.isEmpty():
+            lake.append(with_changes, "silver.transactions")
+        else:
+            _merge(spark, with_changes, open_ids, has_others, first)
+        engine.release(runs)
 
 
 def _runs(spark: "SparkSession", events: str, first: First | None):
     """Transactions of events that have a `run`."""
-    runs = spark.sql(RUNS.format(events=events, tells_first=_among(first) if first else "false"))
+    counted = RUNS.format(events=events, tells_first=_among(first) if first else "false")
     if not first:
-        return runs.drop("is_counted")
-    runs.createOrReplaceTempView("runs_counted")
-    return spark.sql(TOLD.format(tells_first=_among(first)))
+        return spark.sql(counted).drop("is_counted")
+    return spark.sql(TOLD.format(runs=counted, tells_first=_among(first)))
 
 
 def _among(first: First) -> str:
@@ -199,34 +203,35 @@ def withdraw(spark: "SparkSession", rows: str, has_others: bool = False, first: 
     """Tell the transactions that a batch brought changes of without it. In: SQL for the rows of a batch whose changes
     are gone; as for `update`.
     """
-    touched = spark.sql(f"select distinct source, transaction_id from silver.transactions where {rows}").persist()
-    spark.sql("select * from silver.transactions where false").createOrReplaceTempView("runs")
-    _merge(spark, touched, has_others, first)
-    touched.unpersist()
+    touched = f"select distinct source, transaction_id from silver.transactions where {rows}"
+    touched_ids = engine.kept(spark.sql(touched))
+    _merge(spark, spark.sql("select * from silver.transactions where false"), touched_ids, has_others, first)
+    engine.release(touched_ids)
 
 
-def _merge(spark: "SparkSession", open_ids, has_others: bool, first: First | None) -> None:
-    """Tell the transactions of these ids anew from all of silver; the others as the view `runs` has them."""
-    open_ids.createOrReplaceTempView("open_ids")
+def _merge(spark: "SparkSession", runs, open_ids, has_others: bool, first: First | None) -> None:
+    """Tell the transactions of these ids anew from all of silver; the others as `runs` has them."""
     by_id = "over (partition by source, transaction_id order by change_seq)"
-    again = f"""(select *, count_if(first_counter = 1 or is_behind_last) {by_id} as run
-        from (select e.*, lag(is_last) {by_id} as is_behind_last from ({_events("true", has_others)}) e
-              left semi join open_ids o on e.source = o.source and e.transaction_id = o.transaction_id))"""
-    _runs(spark, again, first).where("num_changes > 0").createOrReplaceTempView("runs_again")
-    spark.sql("""
-        merge into silver.transactions t using (
-            select *, false as is_gone from runs r
-             where not exists (select 1 from open_ids o
-                 where o.source = r.source and o.transaction_id = r.transaction_id)
-            union all
-            select *, false from runs_again
-            union all
-            select t.*, true from silver.transactions t left semi join open_ids o
-                on t.source = o.source and t.transaction_id = o.transaction_id
-             where not exists (select 1 from runs_again a
-                 where a.source = t.source and a.transaction_id = t.transaction_id
-                   and a.first_change_seq = t.first_change_seq)) n
-        on t.source = n.source and t.transaction_id = n.transaction_id and t.first_change_seq = n.first_change_seq
-        when matched and n.is_gone then delete
-        when matched then update set *
-        when not matched and not n.is_gone then insert *""")
+    with ExitStack() as held:
+        ids = engine.view(open_ids, held, "open_ids")
+        again = f"""(select *, count_if(first_counter = 1 or is_behind_last) {by_id} as run
+            from (select e.*, lag(is_last) {by_id} as is_behind_last from ({_events("true", has_others)}) e
+                  left semi join {ids} o on e.source = o.source and e.transaction_id = o.transaction_id))"""
+        runs_again = engine.view(_runs(spark, again, first).where("num_changes > 0"), held, "runs_again")
+        spark.sql(f"""
+            merge into silver.transactions t using (
+                select *, false as is_gone from {engine.view(runs, held, "runs")} r
+                 where not exists (select 1 from {ids} o
+                     where o.source = r.source and o.transaction_id = r.transaction_id)
+                union all
+                select *, false from {runs_again}
+                union all
+                select t.*, true from silver.transactions t left semi join {ids} o
+                    on t.source = o.source and t.transaction_id = o.transaction_id
+                 where not exists (select 1 from {runs_again} a
+                     where a.source = t.source and a.transaction_id = t.transaction_id
+                       and a.first_change_seq = t.first_change_seq)) n
+            on t.source = n.source and t.transaction_id = n.transaction_id and t.first_change_seq = n.first_change_seq
+            when matched and n.is_gone then delete
+            when matched then update set *
+            when not matched and not n.is_gone then insert *""")

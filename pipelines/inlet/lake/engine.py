@@ -1,0 +1,202 @@
+"""The Spark that does the work: a JVM that this process starts (embedded, the default), one that spark-submit or a
+platform has started, or a Spark Connect server, which SPARK_REMOTE names.
+
+What differs between them is here and in spark.py; no other module reaches into the JVM or keeps state in a session
+(tests/test_imports.py). A session of Connect has no JVM to reach, and looks a temporary view up when a frame that reads
+it runs: so views have names that are used once.
+"""
+
+import os
+import sys
+import uuid
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING, Any
+
+import inlet
+from inlet.errors import EnvironmentLacks, TryAgain
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+REMOTE = "SPARK_REMOTE"  # Spark's own variable: the address of a Connect server
+KEPT = "silver.kept_"  # how the names of tables begin that hold frames which are read several times
+_kept: dict[int, tuple["DataFrame", str]] = {}  # by the id of the frame that reads it
+_num_tasks: dict[str, int] = {}  # by session
+_taken: dict[tuple[str, str], bool] = {}  # by session and setting
+
+
+def is_connected() -> bool:
+    """True if Spark is a Connect server."""
+    return bool(os.environ.get(REMOTE))
+
+
+def is_given() -> bool:
+    """True if somebody else has started Spark and says where its catalog is: a Connect server, spark-submit, a
+    platform."""
+    return is_connected() or "PYSPARK_GATEWAY_PORT" in os.environ or "DATABRICKS_RUNTIME_VERSION" in os.environ
+
+
+def connect(app: str, settings: dict[str, str]) -> "SparkSession":
+    """A session of the Connect server. In: settings, any of which the server may refuse. Raises: EnvironmentLacks where
+    the packages for it are missing, TryAgain where no server answers."""
+    try:
+        from pyspark.sql.connect.session import SparkSession
+    except ImportError as error:
+        raise EnvironmentLacks(f"Spark Connect cannot be used: {error}", "pip install 'inlet[connect]'") from error
+    from pyspark.errors import PySparkException
+
+    is_new = SparkSession.getActiveSession() is None
+    address = os.environ[REMOTE]
+    try:
+        session: Any = SparkSession.builder.remote(address).appName(app).getOrCreate()
+        if is_new:
+            for name, value in settings.items():
+                if takes(session, name, value):
+                    session.conf.set(name, value)
+            send_package(session)
+    except PySparkException as error:
+        raise explained(error) from error
+    return session
+
+
+def explained(error: Exception) -> Exception:
+    """An error of a Connect server that went away as ours; any other as it is."""
+    text = str(error)
+    if is_connected() and any(sign in text for sign in ("StatusCode.UNAVAILABLE", "UNAVAILABLE", "INVALID_HANDLE")):
+        place = os.environ[REMOTE].partition(";")[0]  # what follows may be a token
+        return TryAgain(f"The Spark Connect server at {place} does not answer", "Start it, and run again")
+    return error
+
+
+def id_of(spark: "SparkSession") -> str:
+    """What tells a session from every other."""
+    return str(getattr(spark, "session_id", "")) or spark.sparkContext.applicationId
+
+
+def takes(spark: "SparkSession", name: str, value: str) -> bool:
+    """True if a session takes a value of a setting. One of a server that somebody else has started may take none."""
+    from pyspark.errors import PySparkException
+
+    if not is_given():
+        return True
+    key = id_of(spark), name
+    if key not in _taken:
+        try:
+            before = spark.conf.get(name, None)
+            spark.conf.set(name, value)
+            spark.conf.unset(name) if before is None else spark.conf.set(name, before)
+            _taken[key] = True
+        except PySparkException:
+            _taken[key] = False
+    return _taken[key]
+
+
+@cache
+def package() -> Path:
+    """A zip of this package, for workers that do not have it."""
+    folder, path = Path(inlet.__file__).parent, Path(mkdtemp(prefix="inlet-")) / "inlet.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as zip_:
+        for file in sorted(folder.rglob("*")):
+            if file.is_file() and "__pycache__" not in file.parts:
+                zip_.write(file, file.relative_to(folder.parent))
+    return path
+
+
+def send_package(spark: "SparkSession") -> None:
+    """Give Spark's workers this package."""
+    if is_connected():
+        spark.addArtifacts(str(package()), pyfile=True)
+    else:
+        spark.sparkContext.addPyFile(str(package()))
+
+
+def num_tasks(spark: "SparkSession") -> int:
+    """How many tasks run at the same time."""
+    if context := getattr(spark, "_sc", None):
+        return context.defaultParallelism
+    if (key := id_of(spark)) not in _num_tasks:
+        parts = spark.range(1 << 20).selectExpr("spark_partition_id() as part")
+        _num_tasks[key] = parts.distinct().count()
+    return _num_tasks[key]
+
+
+def kept(rows: "DataFrame") -> "DataFrame":
+    """Rows that are read several times and computed once, until `release`. Where a session can hold none they are
+    written to a table."""
+    if not is_connected():
+        return rows.persist()
+    name = f"{KEPT}{uuid.uuid4().hex}"
+    rows.write.format("delta").saveAsTable(name)
+    stored = rows.sparkSession.table(name)
+    _kept[id(stored)] = stored, name
+    return stored
+
+
+def release(rows: "DataFrame") -> None:
+    """End what `kept` began; other rows are left as they are."""
+    if not is_connected():
+        rows.unpersist()
+    elif id(rows) in _kept:
+        _, name = _kept.pop(id(rows))
+        rows.sparkSession.sql(f"drop table {name}")
+
+
+def view(rows: "DataFrame", until: ExitStack, what: str) -> str:
+    """The name of a temporary view of rows, which is used once. In: where it ends; how the name begins."""
+    name, spark = f"{what}_{uuid.uuid4().hex}", rows.sparkSession
+    rows.createOrReplaceTempView(name)
+    until.callback(spark.catalog.dropTempView, name)
+    return name
+
+
+def hold(spark: "SparkSession", path: Path) -> Callable[[], None]:
+    """Lock a file in the JVM that this process has started, which may outlive it by a moment. Out: what ends that."""
+    if is_connected():
+        return lambda: None
+    file = spark._jvm.java.io.RandomAccessFile(str(path), "rw")
+    file.getChannel().tryLock()
+    return file.close
+
+
+def stop(spark: "SparkSession") -> None:
+    """End a session at once: what it was about to commit is not."""
+    if is_connected():
+        spark.interruptAll()
+    spark.stop()
+
+
+def jvm_process(spark: "SparkSession"):
+    """The process of the JVM that this one has started; None where there is none."""
+    context = getattr(spark, "_sc", None)
+    return context and getattr(context._gateway, "proc", None)
+
+
+@contextmanager
+def interruptible(spark: "SparkSession") -> Iterator[None]:
+    """Work of this thread that `interrupt` ends."""
+    if is_connected():
+        spark.addTag("question")
+    else:
+        spark.sparkContext.setJobGroup("question", "inlet sql", interruptOnCancel=True)
+    yield
+
+
+def interrupt(spark: "SparkSession") -> None:
+    """End what `interruptible` has begun."""
+    if is_connected():
+        spark.interruptAll()
+    else:
+        spark.sparkContext.cancelAllJobs()
+
+
+def kill_jvm() -> None:
+    """End the JVM that this process has started, now."""
+    gateway = "pyspark" in sys.modules and sys.modules["pyspark"].SparkContext._gateway
+    if gateway and gateway.proc:
+        gateway.proc.kill()
+        gateway.proc.wait()
