@@ -1,10 +1,14 @@
 """Compiled code is compiled anew when another file has changed whose function it has inlined."""
 
 import os
+import shutil
 import subprocess
 import sys
+import sysconfig
 
 import pytest
+
+from inlet.lake import engine
 
 INLINED = "from {module} import {name}\n\n@{name}({options})\ndef one():\n    return {number}\n"
 KEPT = "from {module} import {name}\nfrom inlined import one\n\n@{name}({options})\ndef two():\n    return one() + 1\n"
@@ -15,6 +19,12 @@ from inlet.fields.compiled import cache
 cache.sources = lambda: sorted(Path(sys.argv[1]).glob("*.py"))
 import kept
 print(kept.two())
+"""
+IN_ZIP = """
+import numpy as np
+from inlet.codecs.linkexpress.frame import walk
+found = walk(np.zeros(4, np.uint8), False, 4, 8, np.zeros(2, np.int64))
+print(".zip" in walk.py_func.__code__.co_filename, sum(walk.stats.cache_hits.values()), sum(walk.stats.cache_misses.values()))
 """
 OURS = ("inlet.fields.compiled.cache", "compiled", "_nrt=False")
 NUMBAS = ("numba", "njit", "cache=True, _nrt=False")
@@ -47,3 +57,21 @@ def test_every_module_with_compiled_functions_is_among_the_sources():
 
     importing = {path for path in cache.PACKAGE.rglob("*.py") if "numba" in path.read_text()}
     assert {path.name for path in importing} - {path.name for path in cache.sources()} <= {"warm.py"}
+
+
+@pytest.mark.slow
+def test_spark_workers_keep_the_code_of_a_package_that_was_sent(tmp_path):
+    """Each session sends a zip to a path of its own; the home folder is not there, as on a server."""
+    packages, found = sysconfig.get_path("purelib"), []
+    (tmp_path / "tmp").mkdir()
+    for number in (1, 2):
+        (sent := tmp_path / f"session_{number}").mkdir()
+        zip_ = shutil.copy(engine.package(), sent)
+        environment = {
+            "PYTHONPATH": os.pathsep.join([zip_, packages]),
+            "HOME": "/dev/null",
+            "TMPDIR": f"{tmp_path}/tmp",
+        }
+        done = subprocess.run([sys.executable, "-S", "-c", IN_ZIP], capture_output=True, text=True, env=environment)
+        found.append(done.stdout.strip() or done.stderr)
+    assert found == ["True 0 1", "True 1 0"]  # compiled, then loaded

@@ -148,3 +148,20 @@ def test_the_codec_runs_without_spark():
         "assert not any(m.split('.')[0] == 'pyspark' for m in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code, str(PACKAGE.parent)], check=True)
+
+
+OF_A_SESSION = {"_jvm", "_jsc", "_jsparkSession", "_jdf", "sparkContext", "rdd", "newSession", "toJSON"} | {
+    "persist",
+    "unpersist",
+    "createOrReplaceTempView",
+    "createTempView",
+    "createGlobalTempView",
+}  # what Spark Connect refuses, and temporary views, whose names are looked up when a frame runs
+ROOMS = {PACKAGE / "lake" / f"{name}.py" for name in ("engine", "entries", "archive")}
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if path not in ROOMS], ids=name_of)
+def test_only_the_engine_reaches_into_a_session(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    reached = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)} & OF_A_SESSION
+    assert not reached

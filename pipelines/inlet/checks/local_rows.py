@@ -8,12 +8,13 @@ the same: columns that a suite names, of exact types in keys (no floats, no bina
 
 import re
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from inlet import lake
 from inlet.checks.rows import TableSuite, named
 from inlet.config import Project
+from inlet.lake import engine
 from inlet.sql import name as quoted
 from inlet.table import Table
 
@@ -46,18 +47,18 @@ def held(project: Project, spark: "SparkSession", suites: list[TableSuite], batc
     with ThreadPoolExecutor(MAX_READERS) as pool:
         read_rows = pool.map(lambda of_view: _read(project, of_view, batch_ids, max_bytes), groups.values())
         rows_of = {view: rows for view, rows in zip(groups, read_rows, strict=True) if rows is not None}
-    views = {suite.table: view for view in rows_of for suite in groups[view]}
-    try:
-        for view, rows in rows_of.items():
-            spark.createDataFrame(rows).createOrReplaceTempView(view)
+    with ExitStack() as until:
+        views = {
+            suite.table: view
+            for name, rows in rows_of.items()
+            for view in [engine.view(spark.createDataFrame(rows), until, name)]
+            for suite in groups[name]
+        }
         yield [_of_view(suite, views[suite.table]) if suite.table in views else suite for suite in suites]
-    finally:
-        for view in rows_of:
-            spark.catalog.dropTempView(view)
 
 
 def _groups(spark: "SparkSession", suites: list[TableSuite]) -> dict[str, list[TableSuite]]:
-    """View -> the suites that its rows are for: one table, or current and history of a contract."""
+    """Begin of a view's name -> the suites that its rows are for: one table, or current and history of a contract."""
     existing: set[str] = set()
     groups: dict[str, list[TableSuite]] = {}
     if any(suite.contract for suite in suites):

@@ -23,7 +23,7 @@ from pathlib import Path
 from inlet import publish, storage, store_errors
 from inlet.config import Project
 from inlet.errors import ConfigError, EnvironmentLacks, InletError, TryAgain
-from inlet.lake import catalog, jars
+from inlet.lake import catalog, engine, jars
 from inlet.lake import spark as sessions
 from inlet.lake.scala_classes import classes
 from inlet.lake.secrets import VARIABLE
@@ -240,7 +240,7 @@ def _start(project: Project, access: Access, our_classes: Path, log: Path) -> su
         "spark.scheduler.mode": "FAIR",  # a small question does not wait behind a large one
     }
     words = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
-    words += ["--master", os.environ.get("INLET_MASTER", "local[*]"), "--name", "inlet serve", "--class", MAIN]
+    words += ["--master", engine.master(), "--name", "inlet serve", "--class", MAIN]
     words += ["spark-internal", *(w for n, v in access.settings().items() for w in ("--hiveconf", f"{n}={v}"))]
     before = os.environ.get(jars.CLASS_PATH)
     withheld = secrets_of(project)

@@ -34,7 +34,7 @@ def offered(state: dict, writer: SmallBatches):
     try:
         yield
     finally:
-        writer.drop_views()
+        writer.views.close()
         SparkAdapter._available_ = available
         for name in offers:
             delattr(SparkAdapter, name)

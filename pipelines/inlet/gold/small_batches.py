@@ -12,6 +12,7 @@ in memory (docs/adr/0031).
 The materializations of dbt reach this as `adapter.small_batches`, where the run context names a table as `small`.
 """
 
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 
@@ -23,7 +24,7 @@ from inlet import lake, storage
 from inlet.config import Project
 from inlet.errors import TryAgain
 from inlet.gold.queries import MADE, Queries
-from inlet.lake import compaction, entries, lease, snapshots
+from inlet.lake import compaction, engine, entries, lease, snapshots
 from inlet.lake.tables import noting
 from inlet.sql import plain_literal
 
@@ -111,7 +112,8 @@ class SmallBatches:
     def __init__(self, spark: "SparkSession", lakehouse: str, least_at: datetime):
         self.spark, self.lakehouse, self.least_at = spark, lakehouse, least_at
         self.staged: dict[str, pa.Table] = {}
-        self.views: set[str] = set()
+        self.views = ExitStack()  # of what statements of Spark read
+        self.new_views: dict[str, str] = {}
         self.new: dict[str, pa.Table] = {}
         self.num_touched: dict[str, int] = {}
         self.queries = Queries(lakehouse)
@@ -129,7 +131,7 @@ class SmallBatches:
         if is_kept:
             self.new[name] = rows
         if is_kept and is_view:
-            self._keep("new_changes", name, rows)
+            self.new_views[name] = self._view("new_changes", name, rows)
 
     def has_new(self, name: str) -> bool:
         """True if this run has written all that is new in the log."""
@@ -137,8 +139,7 @@ class SmallBatches:
 
     def new_changes(self, name: str) -> str | None:
         """The view that holds all that is new in the log; None where there is none."""
-        view = _view("new_changes", name)
-        return view if view in self.views else None
+        return self.new_views.get(name)
 
     def survey(self, name: str, lagging: list[dict]) -> list[dict]:
         """Survey what is new in the log, as the macro `new_changes_by_source` does, but for ranges of keys. In: the
@@ -168,7 +169,7 @@ class SmallBatches:
         query = f"select r.* from rows r left semi join ({keys}) k on {' and '.join(same)}"
         touched = _as_stored(snapshots.answer(builder, query), rows)
         self.num_touched[name] = len(touched)
-        return self._keep("touched_rows", name, touched)
+        return self._view("touched_rows", name, touched)
 
     def stage(self, name: str, query: str, is_local: bool) -> None:
         """Replace what is staged by the rows of a query, which gives the columns in the table's order. In: whether it
@@ -187,7 +188,7 @@ class SmallBatches:
     def last_versions(self, name: str, our: dict[str, str]) -> str:
         """The view that holds the last version of each key of the batch. In: what columns of ours are called in the
         staged rows."""
-        return self._keep("last_versions", name, self._last(name, our))
+        return self._view("last_versions", name, self._last(name, our))
 
     def append_closed(self, name: str, columns: list[str], until: str) -> None:
         """Append the closed versions. In: the columns of past; the one that says where a version ends."""
@@ -232,16 +233,9 @@ class SmallBatches:
         columns = [of_all[0], *(through[our[n]] for n in names), of_all[1]]
         lake.add_arrow(self.lakehouse, "gold.applied", pa.Table.from_arrays(columns, APPLIED))
 
-    def drop_views(self) -> None:
-        for view in self.views:
-            self.spark.catalog.dropTempView(view)
-
-    def _keep(self, what: str, name: str, rows: pa.Table) -> str:
-        view = _view(what, name)
+    def _view(self, what: str, name: str, rows: pa.Table) -> str:
         rows = rows if len(rows) else rows.schema.empty_table()  # PySpark needs a piece of each column
-        self.spark.createDataFrame(rows).createOrReplaceTempView(view)
-        self.views.add(view)
-        return view
+        return engine.view(self.spark.createDataFrame(rows), self.views, f"inlet_{what}__{name}")
 
     def _last(self, name: str, our: dict[str, str]) -> pa.Table:
         """The staged rows that are the last version of their key."""
@@ -297,10 +291,6 @@ def _check_members(field: pa.Field, given: pa.Field) -> None:
     """A cast of pyarrow's makes null of a member that a struct has under another name. Raises: ValueError."""
     if pa.types.is_struct(field.type) and field.type.names != given.type.names:
         raise ValueError(f"{field.name} has {', '.join(field.type.names)}, and not {', '.join(given.type.names)}")
-
-
-def _view(what: str, name: str) -> str:
-    return f"inlet_{what}__{name}"
 
 
 def _name(column: str) -> str:

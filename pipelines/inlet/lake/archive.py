@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from inlet.lake import jars
+from inlet.lake import engine, jars
 from inlet.lake.spark import session, small_query_settings
 
 WORK = """
@@ -68,5 +68,5 @@ if __name__ == "__main__":  # `make` does this once, before anything is measured
                 ],
                 check=True,
             )
-    if not jars.is_apart():
+    if not engine.is_apart():
         write_archive()

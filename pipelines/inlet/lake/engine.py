@@ -7,6 +7,7 @@ it runs: so views have names that are used once.
 """
 
 import os
+import re
 import sys
 import uuid
 import zipfile
@@ -36,21 +37,41 @@ def is_connected() -> bool:
 
 
 def is_given() -> bool:
-    """True if somebody else has started Spark and says where its catalog is: a Connect server, spark-submit, a
-    platform."""
-    return is_connected() or "PYSPARK_GATEWAY_PORT" in os.environ or "DATABRICKS_RUNTIME_VERSION" in os.environ
+    """True if somebody else has started Spark and says where its catalog is: a Connect server, a platform."""
+    return is_connected() or "DATABRICKS_RUNTIME_VERSION" in os.environ
+
+
+def is_submitted() -> bool:
+    """True if spark-submit has started this process and its JVM."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def master() -> str:
+    """Where an embedded session's tasks run, as Spark names it: INLET_MASTER, or what spark-submit was given."""
+    if not is_submitted():
+        return os.environ.get("INLET_MASTER", "local[*]")
+    from pyspark import SparkConf, SparkContext
+
+    SparkContext._ensure_initialized()  # type: ignore[attr-defined]
+    return SparkConf().get("spark.master", "local[*]") or ""
+
+
+def is_apart() -> bool:
+    """True if tasks run on other machines, or as if they did."""
+    return is_connected() or not re.match(r"local(\[|$)", master())
 
 
 def connect(app: str, settings: dict[str, str]) -> "SparkSession":
     """A session of the Connect server. In: settings, any of which the server may refuse. Raises: EnvironmentLacks where
     the packages for it are missing, TryAgain where no server answers."""
     try:
-        from pyspark.sql.connect.session import SparkSession
+        from pyspark.sql.connect.session import SparkSession as Remote
     except ImportError as error:
         raise EnvironmentLacks(f"Spark Connect cannot be used: {error}", "pip install 'inlet[connect]'") from error
     from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
 
-    is_new = SparkSession.getActiveSession() is None
+    is_new = Remote.getActiveSession() is None
     address = os.environ[REMOTE]
     try:
         session: Any = SparkSession.builder.remote(address).appName(app).getOrCreate()

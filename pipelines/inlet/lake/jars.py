@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inlet import storage
-from inlet.lake import maven
+from inlet.lake import engine, maven
 from inlet.lake.scala_classes import classes
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def settings(packages: tuple[str, ...] = (), of_store: Sequence[str] = ()) -> di
     if not _known():
         return {"spark.jars.packages": ",".join([DELTA, *packages])}
     further = {"spark.jars.packages": ",".join(packages)} if packages else {}
-    if is_apart():  # other machines are sent what is in spark.jars
+    if engine.is_apart():  # other machines are sent what is in spark.jars
         return {"spark.jars": ",".join([*_known(), *of_store])} | further
     return {
         "spark.driver.extraClassPath": os.pathsep.join(_known())
@@ -67,7 +67,7 @@ def java_options() -> str:
     """Options of the JVM that take classes from the archive, where it is there."""
     return (
         f' "-XX:SharedArchiveFile={archive()}" -Xlog:cds*=off'
-        if archive().exists() and _known() and not is_apart()
+        if archive().exists() and _known() and not engine.is_apart()
         else ""
     )
 
@@ -89,8 +89,3 @@ def remember(spark: "SparkSession") -> None:
 def _known() -> list[str]:
     listed = paths().read_text().splitlines() if paths().exists() else []
     return listed if all(Path(jar).exists() for jar in listed) else []
-
-
-def is_apart() -> bool:
-    """Do Spark's workers run elsewhere?"""
-    return not re.match(r"local(\[|$)", os.environ.get("INLET_MASTER", "local"))

@@ -149,7 +149,9 @@ def session(
         return spark
     check_java()
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    if not (engine.is_apart() and "PYSPARK_PYTHON" in os.environ):  # other machines may have it elsewhere
+        os.environ["PYSPARK_PYTHON"] = sys.executable
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
@@ -160,7 +162,10 @@ def session(
     if is_opened and not storage.is_local(lakehouse) and not catalog.is_shared(lakehouse):
         place.forget_former(lakehouse, reads.table_id(lakehouse, entries.PATTERN))
     with catalog.opening(lakehouse) if is_opened else nullcontext():
-        builder = SparkSession.builder.master(os.environ.get("INLET_MASTER", "local[*]")).appName(app)
+        is_first = SparkContext._active_spark_context is None
+        builder = SparkSession.builder.appName(app)
+        if not engine.is_submitted():
+            builder = builder.master(engine.master())
         if has_catalog:
             builder = builder.enableHiveSupport()
         own = settings(lakehouse) | jars.settings(packages, jars.add_to_class_path(lakehouse))
@@ -175,6 +180,8 @@ def session(
                 if threading.current_thread() is threading.main_thread():
                     signal.signal(signal.SIGINT, on_interrupt)  # PySpark puts its own there
             jars.remember(spark)
+            if is_first and engine.is_apart():
+                engine.send_package(spark)
             if has_catalog:
                 _complete(spark, lakehouse, engine.id_of(spark))
                 if not storage.is_local(lakehouse):

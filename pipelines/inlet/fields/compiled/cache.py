@@ -3,26 +3,38 @@ looks only at the file of the function that is kept: what it inlined from anothe
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-from numba import njit
-from numba.core.caching import FunctionCache
+from numba import config, njit
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, UserWideCacheLocator
 
-PACKAGE = Path(__file__).resolve().parents[2]
+PACKAGE = files("inlet")
 FOLDERS = ("fields", "codecs")  # where compiled functions may be
 FUNCTIONS: dict[tuple[str, str], Any] = {}  # by module and name
 MARK = b"inlet.fields.compiled"  # in each module that has compiled functions or lies here
 
 
-def sources() -> list[Path]:
-    """The modules whose functions are compiled."""
-    here = Path(__file__).parent
-    among = [path for folder in FOLDERS for path in (PACKAGE / folder).rglob("*.py")]
-    return sorted({*here.glob("*.py"), *(path for path in among if MARK in path.read_bytes())})
+def sources() -> list[Traversable]:
+    """The modules whose functions are compiled, in a folder or in the zip that Spark's workers were sent."""
+    here = PACKAGE / "fields" / "compiled"
+    among = [path for folder in FOLDERS for path in _modules(PACKAGE / folder) if MARK in path.read_bytes()]
+    return sorted({str(path): path for path in [*_modules(here), *among]}.values(), key=str)
+
+
+def _modules(folder: Traversable) -> Iterator[Traversable]:
+    for path in folder.iterdir():
+        if path.is_dir():
+            yield from _modules(path)
+        elif path.name.endswith(".py"):
+            yield path
 
 
 @cache
@@ -34,8 +46,50 @@ def stamp() -> str:
     return digest.hexdigest()
 
 
+class ByStamp(UserWideCacheLocator):
+    """Where code is kept whose module lies in a zip, or in a folder that this user may not write to: by `stamp`, for a
+    zip has another path in each session. Below NUMBA_CACHE_DIR or ~/.cache, else in the folder for temporary files."""
+
+    def __init__(self, py_func, py_file):
+        super().__init__(py_func, py_file)
+        self._cache_path = str(_folder() / stamp() / py_func.__module__)
+
+    def get_source_stamp(self):
+        return stamp()
+
+    @classmethod
+    def from_function(cls, py_func, py_file):
+        locator = cls(py_func, py_file)
+        locator.ensure_cache_path()
+        return locator
+
+
+@cache
+def _folder() -> Path:
+    """Raises: OSError where no place can be written to, or another user owns it: code is loaded from there."""
+    places = [Path(given) for given in (config.CACHE_DIR, os.environ.get("XDG_CACHE_HOME")) if given]
+    for place in [*places, Path("~/.cache").expanduser()]:
+        try:
+            (folder := place / "inlet").mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=folder).close()
+            return folder
+        except OSError:
+            continue
+    folder = Path(tempfile.gettempdir()) / f"inlet-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if folder.is_symlink() or folder.stat().st_uid != os.getuid() or folder.stat().st_mode & 0o022:
+        raise PermissionError(f"{folder} is not a folder that only this user writes to")
+    return folder
+
+
+class _Kept(CompileResultCacheImpl):
+    _locator_classes = [*CompileResultCacheImpl._locator_classes[:2], ByStamp]
+
+
 class SourcesCache(FunctionCache):
     """Numba's cache of one function, which holds for this `stamp` alone."""
+
+    _impl_class = _Kept
 
     def __init__(self, py_func):
         super().__init__(py_func)

@@ -1,0 +1,80 @@
+"""The same project on each kind of Spark: gold is equal, row by row, to what the embedded one has made."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from infra.local.feed import write_feed
+from inlet import config, lake
+from tests import sparks
+
+pytestmark = [pytest.mark.spark, pytest.mark.proof]
+REPO = Path(__file__).resolve().parents[1]
+RUN = [sys.executable, "-m", "inlet.cli", "run"]
+RUNS = ((1, 2), (3, 4))  # which batches of the feed come before each run
+OF_RUNS = {"batch_id"}  # a column that tells one run from another
+STEPS = ("before_after", "current", "past")
+
+
+@pytest.fixture(scope="module")
+def embedded(tmp_path_factory):
+    """Gold of the demo's feeds, a twentieth of them, made by a Spark of its own."""
+    return gold(tmp_path_factory.mktemp("embedded"), RUN)
+
+
+def gold(folder: Path, command: list[str], **variables: str) -> dict[str, list[str]]:
+    """Run the demo's project in a folder. In: the command that runs it; environment variables. Out: what each table of
+    gold holds then."""
+    root = folder / "project"
+    for part in ("pipelines", "dbt", "expectations"):
+        made = shutil.ignore_patterns("__pycache__", "target", "logs", "inlet.egg-info")
+        shutil.copytree(REPO / part, root / part, ignore=made)
+    feed = write_feed(folder / "feed", seed=5, scale=0.05)
+    path = os.pathsep.join([str(REPO / "pipelines"), str(REPO)])
+    for batches in RUNS:
+        for batch in batches:
+            feed.deliver(batch, root / "landing")
+        environment = os.environ | {"PYTHONPATH": path} | variables
+        words = [*command, "--project", str(root)]
+        done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=900)
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-6000:]
+    project, held = config.load(root), {}
+    for table in project.tables.values():
+        for step in STEPS:
+            name = f"gold.{table.name}__{step}"
+            columns = sorted(lake.column_names(project.lakehouse_path(), name) - OF_RUNS)
+            rows = lake.peek(project.lakehouse_path(), name, columns)
+            held[name] = sorted(str(tuple(row.values())) for row in rows)
+    return held
+
+
+@pytest.mark.gate
+def test_spark_connect_makes_the_same_gold(embedded, tmp_path):
+    with sparks.connect(tmp_path) as address:
+        assert gold(tmp_path, RUN, SPARK_REMOTE=address) == embedded
+
+
+def test_workers_of_a_connect_server_get_by_with_a_gibibyte(embedded, tmp_path):
+    with sparks.connect(tmp_path, "spark.executor.pyspark.memory=1g") as address:
+        assert gold(tmp_path, RUN, SPARK_REMOTE=address) == embedded
+
+
+def test_a_standalone_cluster_makes_the_same_gold(embedded, tmp_path):
+    with sparks.cluster(tmp_path) as master:
+        python = str(tmp_path / "worker_python")
+        assert gold(tmp_path, RUN, INLET_MASTER=master, PYSPARK_PYTHON=python) == embedded
+
+
+def test_spark_submit_makes_the_same_gold(embedded, tmp_path):
+    with sparks.cluster(tmp_path) as master:
+        program = str(REPO / "pipelines" / "inlet" / "cli" / "__main__.py")
+        submit = [str(sparks.HOME / "bin" / "spark-submit"), "--master", master, "--packages", sparks.jars.DELTA]
+        python = str(tmp_path / "worker_python")
+        assert (
+            gold(tmp_path, [*submit, program, "run"], PYSPARK_PYTHON=python, PYSPARK_DRIVER_PYTHON=sys.executable)
+            == embedded
+        )
