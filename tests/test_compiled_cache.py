@@ -24,7 +24,8 @@ IN_ZIP = """
 import numpy as np
 from inlet.codecs.linkexpress.frame import walk
 found = walk(np.zeros(4, np.uint8), False, 4, 8, np.zeros(2, np.int64))
-print(".zip" in walk.py_func.__code__.co_filename, sum(walk.stats.cache_hits.values()), sum(walk.stats.cache_misses.values()))
+counts = (sum(count.values()) for count in (walk.stats.cache_hits, walk.stats.cache_misses))
+print(".zip" in walk.py_func.__code__.co_filename, *counts)
 """
 OURS = ("inlet.fields.compiled.cache", "compiled", "_nrt=False")
 NUMBAS = ("numba", "njit", "cache=True, _nrt=False")

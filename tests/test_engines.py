@@ -15,6 +15,30 @@ from tests import sparks
 pytestmark = [pytest.mark.spark, pytest.mark.proof]
 REPO = Path(__file__).resolve().parents[1]
 RUN = [sys.executable, "-m", "inlet.cli", "run"]
+SERVERLESS = """
+import sys
+from pyspark.errors import AnalysisException
+from pyspark.sql.connect.conf import RuntimeConf
+from pyspark.sql.connect.dataframe import DataFrame
+
+SETTABLE = {"spark.sql.shuffle.partitions", "spark.sql.session.timeZone", "spark.sql.ansi.enabled",
+            "spark.sql.files.maxPartitionBytes", "spark.sql.legacy.timeParserPolicy",
+            "spark.databricks.execution.timeout"}
+set_ = RuntimeConf.set
+
+def limited(self, key, value):
+    if key not in SETTABLE:
+        raise AnalysisException(f"[CONFIG_NOT_AVAILABLE] Configuration {key} is not available")
+    set_(self, key, value)
+
+def refused(self, *args, **named):
+    raise AnalysisException("[NOT_SUPPORTED_WITH_SERVERLESS]")
+
+RuntimeConf.set = limited
+DataFrame.persist = DataFrame.cache = DataFrame.checkpoint = DataFrame.localCheckpoint = refused
+from inlet.cli import main
+main()
+"""  # what Databricks' serverless compute refuses, as its documentation says
 RUNS = ((1, 2), (3, 4))  # which batches of the feed come before each run
 OF_RUNS = {"batch_id"}  # a column that tells one run from another
 STEPS = ("before_after", "current", "past")
@@ -56,6 +80,11 @@ def gold(folder: Path, command: list[str], **variables: str) -> dict[str, list[s
 def test_spark_connect_makes_the_same_gold(embedded, tmp_path):
     with sparks.connect(tmp_path) as address:
         assert gold(tmp_path, RUN, SPARK_REMOTE=address) == embedded
+
+
+def test_serverless_compute_as_far_as_a_server_here_can_stand_for_it(embedded, tmp_path):
+    with sparks.connect(tmp_path) as address:
+        assert gold(tmp_path, [sys.executable, "-c", SERVERLESS, "run"], SPARK_REMOTE=address) == embedded
 
 
 def test_workers_of_a_connect_server_get_by_with_a_gibibyte(embedded, tmp_path):
