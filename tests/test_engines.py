@@ -4,11 +4,13 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from infra.local.feed import write_feed
+from infra.local.feed_files import Feed
 from inlet import config, lake
 from tests import sparks
 
@@ -53,33 +55,70 @@ def embedded(tmp_path_factory):
 def gold(folder: Path, command: list[str], **variables: str) -> dict[str, list[str]]:
     """Run the demo's project in a folder. In: the command that runs it; environment variables. Out: what each table of
     gold holds then."""
+    root, feed = made(folder)
+    for batches in RUNS:
+        deliver(feed, batches, root)
+        run(root, command, **variables)
+    return held(root)
+
+
+def made(folder: Path) -> tuple[Path, Feed]:
+    """The demo's project, and its feeds."""
     root = folder / "project"
     for part in ("pipelines", "dbt", "expectations"):
-        made = shutil.ignore_patterns("__pycache__", "target", "logs", "inlet.egg-info")
-        shutil.copytree(REPO / part, root / part, ignore=made)
-    feed = write_feed(folder / "feed", seed=5, scale=0.05)
+        ignored = shutil.ignore_patterns("__pycache__", "target", "logs", "inlet.egg-info")
+        shutil.copytree(REPO / part, root / part, ignore=ignored)
+    return root, write_feed(folder / "feed", seed=5, scale=0.05)
+
+
+def deliver(feed: Feed, batches: tuple[int, ...], root: Path) -> None:
+    for batch in batches:
+        feed.deliver(batch, root / "landing")
+
+
+def begun(root: Path, command: list[str], **variables: str) -> subprocess.Popen:
     path = os.pathsep.join([str(REPO / "pipelines"), str(REPO)])
-    for batches in RUNS:
-        for batch in batches:
-            feed.deliver(batch, root / "landing")
-        environment = os.environ | {"PYTHONPATH": path} | variables
-        words = [*command, "--project", str(root)]
-        done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=900)
-        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-6000:]
-    project, held = config.load(root), {}
+    environment = os.environ | {"PYTHONPATH": path} | variables
+    words = [*command, "--project", str(root)]
+    return subprocess.Popen(words, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def run(root: Path, command: list[str], code: int = 0, **variables: str) -> list[str]:
+    """Out: what the command wrote to standard error."""
+    with begun(root, command, **variables) as running:
+        out, err = running.communicate(timeout=900)
+    assert running.returncode == code, out[-3000:] + err[-6000:]
+    return err.splitlines()
+
+
+def held(root: Path) -> dict[str, list[str]]:
+    project, rows_of = config.load(root), {}
     for table in project.tables.values():
         for step in STEPS:
             name = f"gold.{table.name}__{step}"
             columns = sorted(lake.column_names(project.lakehouse_path(), name) - OF_RUNS)
             rows = lake.peek(project.lakehouse_path(), name, columns)
-            held[name] = sorted(str(tuple(row.values())) for row in rows)
-    return held
+            rows_of[name] = sorted(str(tuple(row.values())) for row in rows)
+    return rows_of
 
 
 @pytest.mark.gate
-def test_spark_connect_makes_the_same_gold(embedded, tmp_path):
+def test_spark_connect_makes_the_same_gold_after_its_server_went_away(embedded, tmp_path):
+    root, feed = made(tmp_path)
+    deliver(feed, RUNS[0], root)
     with sparks.connect(tmp_path) as address:
-        assert gold(tmp_path, RUN, SPARK_REMOTE=address) == embedded
+        running = begun(root, RUN, SPARK_REMOTE=address)
+        while not list(root.glob("lakehouse/silver/changes/_delta_log/*1.json")):
+            assert running.poll() is None, running.communicate()
+            time.sleep(0.1)
+    _, err = running.communicate(timeout=300)
+    message = f"The Spark Connect server at {address} does not answer, or was started again meanwhile"
+    assert (running.returncode, message in err, "Traceback" in err) == (6, True, False), err
+    with sparks.connect(tmp_path) as address:
+        run(root, RUN, SPARK_REMOTE=address)
+        deliver(feed, RUNS[1], root)
+        run(root, RUN, SPARK_REMOTE=address)
+    assert held(root) == embedded
 
 
 def test_serverless_compute_as_far_as_a_server_here_can_stand_for_it(embedded, tmp_path):

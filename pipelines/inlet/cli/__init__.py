@@ -15,7 +15,6 @@ from typing import Any
 
 import typer
 
-from inlet import store_errors
 from inlet.cli import work  # noqa: F401  each module brings its commands, in the order of the help
 from inlet.cli import read  # noqa: F401, I001
 from inlet.cli import rejects  # noqa: F401
@@ -86,9 +85,11 @@ def _main() -> None:
     except Exception as error:  # below the command line nothing is swallowed; here it is put in words
         if state["debug"]:
             raise
-        if of_store := store_errors.worded(error):
-            _say(of_store.message, of_store.remedy)
-            sys.exit(of_store.exit_code)
+        from inlet.lake import engine  # only here: it takes long to import
+
+        if known := engine.worded(error):
+            _say(known.message, known.remedy)
+            sys.exit(known.exit_code)
         first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         why = "This is a fault of Inlet or of its setting; `inlet --debug ...` shows the whole trace"
         _say(f"{type(error).__name__}: {first}", why)

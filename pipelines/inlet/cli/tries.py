@@ -4,7 +4,6 @@ either everything that fails or nothing."""
 import time
 from collections.abc import Callable
 
-from inlet import store_errors
 from inlet.errors import TryAgain
 from inlet.log import Log
 
@@ -18,7 +17,9 @@ def again(once: Callable[[], None], tries: int, log: Log, sleep: Callable[[float
         try:
             return once()
         except Exception as error:  # of a store, too, whose errors are put in words where a command ends
-            worded = error if isinstance(error, TryAgain) else store_errors.worded(error)
+            from inlet.lake import engine
+
+            worded = error if isinstance(error, TryAgain) else engine.worded(error)
             if not isinstance(worded, TryAgain) or number == tries:
                 raise
             seconds = min(FIRST_SECONDS * 2 ** (number - 1), LONGEST_SECONDS)

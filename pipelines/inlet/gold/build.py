@@ -141,10 +141,10 @@ def run(
             ]
         )
         if failed:
-            raise InletError(
-                "gold: " + "; ".join(f"{b.model}: {b.message}" for b in failed if b.status != "skipped"),
-                "Fix the cause and run again: gold goes on from where it stopped",
-            )
+            messages = "; ".join(f"{b.model}: {b.message}" for b in failed if b.status != "skipped")
+            remedy = "Fix the cause and run again: gold goes on from where it stopped"
+            problem = InletError(f"gold: {messages}", remedy)
+            raise engine.worded(problem) or problem
         _fold_applied(spark, applied, least_at)
     if problems:  # after the other tables have had their turn
         raise ConfigError(

@@ -19,13 +19,35 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
 import inlet
-from inlet.errors import EnvironmentLacks, TryAgain
+from inlet import store_errors
+from inlet.errors import EnvironmentLacks, InletError, TryAgain
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 REMOTE = "SPARK_REMOTE"  # Spark's own variable: the address of a Connect server
 KEPT = "silver.kept_"  # how the names of tables begin that hold frames which are read several times
+GOES_ON = "Run again when it does; what was done before stays done"
+CAUSES: tuple[tuple[str, type[InletError], str, str], ...] = (  # what Spark says, and what that means
+    (
+        r"StatusCode\.UNAUTHENTICATED|StatusCode\.PERMISSION_DENIED",
+        EnvironmentLacks,
+        "The Spark Connect server at {} refused the token",
+        f"Put a valid one into {REMOTE}: sc://HOST:PORT/;token=...",
+    ),
+    (
+        r"StatusCode\.UNAVAILABLE|INVALID_HANDLE\.(SESSION|OPERATION)|SESSION_(CLOSED|CHANGED|NOT_FOUND)",
+        TryAgain,
+        "The Spark Connect server at {} does not answer, or was started again meanwhile",
+        GOES_ON,
+    ),
+    (
+        "ExecutorLostFailure|All masters are unresponsive|Master removed our application|no longer alive",
+        TryAgain,
+        "The Spark cluster at {} does not answer, or has lost workers",
+        GOES_ON,
+    ),
+)
 _kept: dict[int, tuple["DataFrame", str]] = {}  # by the id of the frame that reads it
 _num_tasks: dict[str, int] = {}  # by session
 _taken: dict[tuple[str, str], bool] = {}  # by session and setting
@@ -81,17 +103,19 @@ def connect(app: str, settings: dict[str, str]) -> "SparkSession":
                     session.conf.set(name, value)
             send_package(session)
     except PySparkException as error:
-        raise explained(error) from error
+        raise worded(error) or error from error
     return session
 
 
-def explained(error: Exception) -> Exception:
-    """An error of a Connect server that went away as ours; any other as it is."""
+def worded(error: BaseException) -> InletError | None:
+    """What an error of Spark means that comes from a store, from a Connect server or from a cluster that has lost
+    something; None where it does not."""
     text = str(error)
-    if is_connected() and any(sign in text for sign in ("StatusCode.UNAVAILABLE", "UNAVAILABLE", "INVALID_HANDLE")):
-        place = os.environ[REMOTE].partition(";")[0]  # what follows may be a token
-        return TryAgain(f"The Spark Connect server at {place} does not answer", "Start it, and run again")
-    return error
+    for pattern, kind, what, remedy in CAUSES:
+        if re.search(pattern, text):
+            at = (os.environ.get(REMOTE) or master()).partition(";")[0]  # what follows may be a token
+            return kind(what.format(at), remedy)
+    return store_errors.worded(error)
 
 
 def id_of(spark: "SparkSession") -> str:
