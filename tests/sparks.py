@@ -61,6 +61,7 @@ def connect(folder: Path, *settings: str) -> Iterator[str]:
         f"spark.driver.extraJavaOptions=-Duser.timezone=UTC -Dderby.system.home={folder}",
         "spark.connect.grpc.binding.address=127.0.0.1",
         f"spark.connect.grpc.binding.port={port}",
+        "spark.databricks.delta.snapshotPartitions=2",  # the default, 50, makes every small commit cost seconds
         "spark.ui.enabled=false",
         *settings,
     ]

@@ -9,6 +9,7 @@ it runs: so views have names that are used once.
 import os
 import re
 import sys
+import time
 import uuid
 import zipfile
 from collections.abc import Callable, Iterator
@@ -175,7 +176,7 @@ def kept(rows: "DataFrame") -> "DataFrame":
     written to a table."""
     if not is_connected():
         return rows.persist()
-    name = f"{KEPT}{uuid.uuid4().hex}"
+    name = f"{KEPT}{int(time.time())}_{uuid.uuid4().hex}"
     rows.write.format("delta").saveAsTable(name)
     stored = rows.sparkSession.table(name)
     _kept[id(stored)] = stored, name
@@ -189,6 +190,16 @@ def release(rows: "DataFrame") -> None:
     elif id(rows) in _kept:
         _, name = _kept.pop(id(rows))
         rows.sparkSession.sql(f"drop table {name}")
+
+
+def drop_left(spark: "SparkSession") -> None:
+    """Drop the tables of `kept` that a process left a day ago."""
+    if not is_connected():
+        return
+    database, _, begin = KEPT.partition(".")
+    for row in spark.sql(f"show tables in {database} like '{begin}*'").collect():
+        if int(row.tableName.removeprefix(begin).partition("_")[0]) < time.time() - 24 * 3600:
+            spark.sql(f"drop table if exists {database}.{row.tableName}")
 
 
 def view(rows: "DataFrame", until: ExitStack, what: str) -> str:

@@ -145,12 +145,9 @@ def compact(lakehouse: str, table: str) -> None:
 
 def optimize(spark: "SparkSession", lakehouse: str, table: str, key: tuple[str, ...] = ()) -> None:
     """Write the small files of a table together by Spark, or all of them in the order of a key."""
-    sizes = {"maxFileSize": 128 * MB, "minFileSize": 64 * MB}
-    for setting, size in sizes.items():
-        spark.conf.set(f"spark.databricks.delta.optimize.{setting}", size)
-    try:
+    from inlet.lake.spark import settings_in
+
+    begin = "spark.databricks.delta.optimize."
+    with settings_in(spark, {f"{begin}maxFileSize": f"{128 * MB}", f"{begin}minFileSize": f"{64 * MB}"}):
         order = f" zorder by ({', '.join(map(quoted, key))})" if key else ""
         spark.sql(f"optimize delta.{quoted(reads.table_path(lakehouse, table))}{order}")
-    finally:
-        for setting in sizes:
-            spark.conf.unset(f"spark.databricks.delta.optimize.{setting}")

@@ -21,15 +21,16 @@ from inlet.codecs.results import Decoded
 from inlet.config import Project
 from inlet.errors import AccountingError, Reject
 from inlet.lake import engine
+from inlet.lake.spark import settable
 from inlet.silver import change_files, decoded, file_loads, other_rows, parts, small_parts, verdicts
 from inlet.silver.batch import Batch, among, are_new, overlaps, raw_of_units, reject_conflicts, write_changes
 from inlet.source import Source
 from inlet.table import Table
 
-BATCH_ROWS = (
-    "spark.sql.execution.arrow.maxRecordsPerBatch",
-    "spark.sql.parquet.columnarReaderBatchSize",
-)  # of rows that are whole blocks
+BATCH_ROWS = {  # a row is a whole block: thousands of them at once do not fit
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "8",
+    "spark.sql.parquet.columnarReaderBatchSize": "8",
+}
 MAX_TABLES = 1 << 16  # `place` = unit number * MAX_TABLES + table number, one long to join on
 
 
@@ -42,7 +43,7 @@ def run(batch: Batch, sources: list[str], files: Sequence[dict]) -> None:
             own = [s for s in sources if batch.project.sources[s].codec == name]
             _run_codec(batch, CODECS[name], own, [row for row in files if row["source"] in own])
     finally:
-        for setting in BATCH_ROWS:
+        for setting in settable(batch.spark, BATCH_ROWS):
             batch.spark.conf.unset(setting)
 
 
@@ -222,8 +223,8 @@ def _units(batch: Batch, heads: list[dict]):
     """The units of these heads with their bytes, and with the ranges that are judged of one that is not judged
     whole.
     """
-    for setting in BATCH_ROWS:
-        batch.spark.conf.set(setting, "8")  # a row is a whole block: thousands of them at once do not fit
+    for setting, rows in settable(batch.spark, BATCH_ROWS).items():
+        batch.spark.conf.set(setting, rows)
     landed = sorted({unit["batch_id"] for unit in heads}) or [batch.batch_id]
     blocks = batch.spark.sql(
         "select unit_id, source, context, bytes, num_records from bronze.blocks "
