@@ -31,7 +31,8 @@ from (
               null) as before_supplies,
            if(has_row, {{ supplied('a', 'after', columns) }}, null) as after_supplies
     from (
-      select *, {{ members_of('before', columns) }} as b, {{ members_of('after', columns) }} as a,
+      select *, {{ members_of('before', 'after', columns) }} as b,
+             {{ members_of('after', 'before', columns) }} as a,
              rpad(hex(change_mask), {{ 2 * ((columns | length + 7) // 8) }}, '0') as mask
       from changes{{ ' where table_version = %d' % version.version if contract.versions | length > 1 }}
     )

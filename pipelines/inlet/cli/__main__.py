@@ -1,5 +1,10 @@
-"""`python -m inlet.cli`."""
+"""`python -m inlet.cli`, and the program of `spark-submit`."""
 
-from inlet.cli import main
+import sys
+
+if not __spec__:  # run as a file: its folder would be searched first, and has an `inspect` of its own
+    del sys.path[0]
+
+from inlet.cli import main  # noqa: E402
 
 main()

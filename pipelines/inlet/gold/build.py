@@ -19,7 +19,7 @@ from inlet.errors import ConfigError, InletError
 from inlet.gold import dbt, evolve, generate, progress, small_batches
 from inlet.gold.queries import MADE, STEPS
 from inlet.lake import engine, entries
-from inlet.lake.spark import SMALL, settable, small_query_settings
+from inlet.lake.spark import DELETE_EXISTS, SMALL, settable, small_query_settings
 from inlet.silver import table_versions
 from inlet.table import Table
 
@@ -101,6 +101,7 @@ def run(
         "least_at": least_at.isoformat() if least_at > datetime.now(UTC) else None,
         "ledger": greatest,
         "applied": [list(row.values()) for row in applied if row["table_name"] in names],
+        "has_delete_exists": engine.takes(spark, DELETE_EXISTS, "true"),
         "few": settable(spark, SMALL) if is_few and not is_small else {},
         "kept": "parquet" if storage.is_local(lakehouse) else "delta",
         "small": small_batches.states(project, changed, lags, new_tables) if is_light and not full_refresh else {},

@@ -34,6 +34,7 @@ JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 # cache for code that comes with that option is too small for Spark.
 QUICK = " -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 QUICK_BYTES = 64 << 20  # up to which a process is over before compiling well would pay
+DELETE_EXISTS = "spark.databricks.delta.delete.allowExistsSubquery"
 NUM_THREADS = 4  # of statements that wait for the catalog in turn: two cores wrote twelve views in half the time
 _made: set[tuple[str, str]] = set()  # lakehouses whose tables this process has created: session, path
 END_SECONDS = 60  # that a JVM may take to stop its session and to close its catalog
@@ -70,7 +71,7 @@ def of_session() -> dict[str, str]:
         # Spark 4.1 would cast VARIANT while it reads, before it filters: also rows of other tables and versions, which
         # do not fit
         "spark.sql.variant.pushVariantIntoScan": "false",
-        "spark.databricks.delta.delete.allowExistsSubquery": "true",
+        DELETE_EXISTS: "true",
         # views and pins read versions that are older than a week: maintenance keeps their files (kept_versions.py)
         "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
         # the default, INT96, is read as nanoseconds by most other readers, for which 1677 to 2262 are all years
