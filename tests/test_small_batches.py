@@ -128,14 +128,17 @@ def test_the_rows_that_a_batch_touches_are_read(project, columns):
     log = {"source": pa.string(), "batch_id": pa.int64(), "before": image, "after": image}
     make(project, "items__before_after", table_of(log, *changes))
     views = {}
-    spark = SimpleNamespace(
-        createDataFrame=lambda rows: SimpleNamespace(createOrReplaceTempView=lambda view: views.update({view: rows}))
+    spark = SimpleNamespace(catalog=SimpleNamespace(dropTempView=views.pop))
+    spark.createDataFrame = lambda rows: SimpleNamespace(
+        sparkSession=spark, createOrReplaceTempView=lambda view: views.update({view: rows})
     )
     batch = SmallBatches(spark, project.lakehouse_path(), lakes.BEGAN)
     sources = [{"source": "it's", "applied_batch_id": 7}, {"source": "other", "applied_batch_id": -1}]
     view = batch.touched_rows("items", "source", columns, sources)
     assert sorted(views[view]["value"].to_pylist()) == [0, 1]
     assert views[view].schema.field("value").type == pa.int64()
+    batch.views.close()
+    assert views == {}
 
 
 def test_past_keeps_what_a_batch_does_not_fold_again(project):
