@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import inlet
 from inlet import store_errors
 from inlet.errors import EnvironmentLacks, InletError, TryAgain
+from inlet.lake.derby import answers
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -29,6 +30,13 @@ if TYPE_CHECKING:
 REMOTE = "SPARK_REMOTE"  # Spark's own variable: the address of a Connect server
 KEPT = "silver.kept_"  # how the names of tables begin that hold frames which are read several times
 GOES_ON = "Run again when it does; what was done before stays done"
+NUM_RETRIES = 5  # of a request to a server that does not answer, in 17 s; PySpark's 15 take ten minutes
+SILENT = (
+    r"StatusCode\.UNAVAILABLE|INVALID_HANDLE\.(SESSION|OPERATION)|SESSION_(CLOSED|CHANGED|NOT_FOUND)|RETRIES_EXCEEDED",
+    TryAgain,
+    "The Spark Connect server at {} does not answer, or was started again meanwhile",
+    GOES_ON,
+)
 CAUSES: tuple[tuple[str, type[InletError], str, str], ...] = (  # what Spark says, and what that means
     (
         r"StatusCode\.UNAUTHENTICATED|StatusCode\.PERMISSION_DENIED",
@@ -36,14 +44,9 @@ CAUSES: tuple[tuple[str, type[InletError], str, str], ...] = (  # what Spark say
         "The Spark Connect server at {} refused the token",
         f"Put a valid one into {REMOTE}: sc://HOST:PORT/;token=...",
     ),
+    SILENT,
     (
-        r"StatusCode\.UNAVAILABLE|INVALID_HANDLE\.(SESSION|OPERATION)|SESSION_(CLOSED|CHANGED|NOT_FOUND)",
-        TryAgain,
-        "The Spark Connect server at {} does not answer, or was started again meanwhile",
-        GOES_ON,
-    ),
-    (
-        "ExecutorLostFailure|All masters are unresponsive|Master removed our application|no longer alive",
+        "ExecutorLostFailure .*(unrelated to the running tasks|worker lost)|All masters are unresponsive|Master removed our application|no longer alive",
         TryAgain,
         "The Spark cluster at {} does not answer, or has lost workers",
         GOES_ON,
@@ -88,6 +91,8 @@ def connect(app: str, settings: dict[str, str]) -> "SparkSession":
     """A session of the Connect server. In: settings, any of which the server may refuse. Raises: EnvironmentLacks where
     the packages for it are missing, TryAgain where no server answers."""
     try:
+        from pyspark.sql.connect.client import DefaultChannelBuilder
+        from pyspark.sql.connect.client.retries import DefaultPolicy
         from pyspark.sql.connect.session import SparkSession as Remote
     except ImportError as error:
         raise EnvironmentLacks(f"Spark Connect cannot be used: {error}", "pip install 'inlet[connect]'") from error
@@ -96,8 +101,11 @@ def connect(app: str, settings: dict[str, str]) -> "SparkSession":
 
     is_new = Remote.getActiveSession() is None
     address = os.environ[REMOTE]
+    if is_new and not answers(DefaultChannelBuilder(address).endpoint):
+        raise _caused(SILENT)
     try:
         session: Any = SparkSession.builder.remote(address).appName(app).getOrCreate()
+        session.client.set_retry_policies([DefaultPolicy(max_retries=NUM_RETRIES)])
         if is_new:
             for name, value in settings.items():
                 if takes(session, name, value):
@@ -111,12 +119,15 @@ def connect(app: str, settings: dict[str, str]) -> "SparkSession":
 def worded(error: BaseException) -> InletError | None:
     """What an error of Spark means that comes from a store, from a Connect server or from a cluster that has lost
     something; None where it does not."""
-    text = str(error)
-    for pattern, kind, what, remedy in CAUSES:
-        if re.search(pattern, text):
-            at = (os.environ.get(REMOTE) or master()).partition(";")[0]  # what follows may be a token
-            return kind(what.format(at), remedy)
+    for cause in CAUSES:
+        if re.search(cause[0], str(error)):
+            return _caused(cause)
     return store_errors.worded(error)
+
+
+def _caused(cause: tuple[str, type[InletError], str, str]) -> InletError:
+    at = (os.environ.get(REMOTE) or master()).partition(";")[0]  # what follows may be a token
+    return cause[1](cause[2].format(at), cause[3])
 
 
 def id_of(spark: "SparkSession") -> str:
