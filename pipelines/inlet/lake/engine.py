@@ -46,7 +46,8 @@ CAUSES: tuple[tuple[str, type[InletError], str, str], ...] = (  # what Spark say
     ),
     SILENT,
     (
-        "ExecutorLostFailure .*(unrelated to the running tasks|worker lost)|All masters are unresponsive|Master removed our application|no longer alive",
+        "ExecutorLostFailure .*(unrelated to the running tasks|worker lost)|All masters are unresponsive"
+        "|Master removed our application|no longer alive",
         TryAgain,
         "The Spark cluster at {} does not answer, or has lost workers",
         GOES_ON,
