@@ -157,7 +157,8 @@ def test_a_standalone_cluster_makes_the_same_gold(embedded, tmp_path):
 
 def test_spark_submit_makes_the_same_gold(embedded, tmp_path):
     with sparks.cluster(tmp_path) as master:
-        program = str(REPO / "pipelines" / "inlet" / "cli" / "__main__.py")
+        ask = "import inlet.cli.__main__ as program; print(program.__file__)"  # as docs/clusters.md has it
+        program = subprocess.check_output([sys.executable, "-c", ask], text=True, cwd=REPO / "pipelines").strip()
         submit = [str(sparks.HOME / "bin" / "spark-submit"), "--master", master, "--packages", sparks.jars.DELTA]
         python = str(tmp_path / "worker_python")
         assert (

@@ -35,6 +35,7 @@ def _interrupted(*_) -> None:
     console(stderr=True).show_cursor(True)
     if engine := sys.modules.get("inlet.lake.engine"):
         engine.kill_jvm()
+        engine.end_session()
     _say("interrupted; nothing is lost, the next `inlet run` goes on from here", "")
     try:
         if catalog := sys.modules.get("inlet.lake.catalog"):

@@ -2,9 +2,12 @@
 
 import sys
 
-if not __spec__:  # run as a file: its folder would be searched first, and has an `inspect` of its own
+if (
+    __name__ == "__main__" and not __spec__
+):  # run as a file: its folder would be searched first, and has an `inspect` of its own
     del sys.path[0]
 
 from inlet.cli import main  # noqa: E402
 
-main()
+if __name__ == "__main__":
+    main()

@@ -220,6 +220,9 @@ def serve(
 ):
     """Serve the lakehouse to JDBC, beeline and Python until Ctrl-C, to be read only; runs go on meanwhile."""
     from inlet.commands import serve as serving
+    from inlet.lake import engine
+
+    engine.check_embedded("`inlet serve`")
 
     loaded = config.load(project)
     access = serving.Access(host, port, passwords, ldap, ldap_base, ldap_domain)

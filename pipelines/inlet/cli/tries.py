@@ -24,4 +24,5 @@ def again(once: Callable[[], None], tries: int, log: Log, sleep: Callable[[float
                 raise
             seconds = min(FIRST_SECONDS * 2 ** (number - 1), LONGEST_SECONDS)
             log.say({"step": "run", "waiting": worded.message, "try": f"{number + 1} of {tries} in {seconds} s"})
+            engine.end_session()  # the server may have lost it
         sleep(seconds)

@@ -31,8 +31,9 @@ def connect(project: Path | str = ".", database: str = "public", pin: str | None
 
     loaded = config.load(project)
     lakehouse = loaded.lakehouse_path()
-    _check_one_lakehouse(lakehouse)
-    if not catalog.server(lakehouse):
+    if not engine.is_connected():
+        _check_one_lakehouse(lakehouse)
+    if not engine.is_connected() and not catalog.server(lakehouse):
         _shared.enter_context(catalog.shared(lakehouse))
     spark = session(lakehouse)
     _reap(spark)

@@ -20,7 +20,7 @@ from inlet.commands import decode, import_definitions, rejects
 from inlet.config import Project
 from inlet.errors import ConfigError, EnvironmentLacks, InletError
 from inlet.gold import generate
-from inlet.lake import jars, place
+from inlet.lake import engine, jars, place
 from inlet.lake.java import check_java, check_pyspark
 from inlet.log import counted
 from inlet.silver import recover, table_versions
@@ -42,16 +42,7 @@ class Finding:
 def examine(root: Path) -> Iterator[Finding]:
     """All findings, good ones too, in the order in which one would fix them."""
     yield Finding("python", sys.version_info >= (3, 11), sys.version.split()[0], "Install Python 3.11 or later")
-    for what, check in (("spark", check_pyspark), ("java", check_java)):
-        try:
-            yield Finding(what, True, check())
-        except EnvironmentLacks as error:
-            yield Finding(what, False, error.message, error.remedy)
-            break
-    yield Finding(
-        "jars", True, "resolved" if jars.are_resolved() else "will be resolved from Maven Central at the first start"
-    )
-    yield _loopback()
+    yield from _server() if engine.is_connected() else _embedded()
     try:
         project = config.load(root)
     except ConfigError as error:
@@ -83,6 +74,28 @@ def examine(root: Path) -> Iterator[Finding]:
         "Run `inlet generate`",
         ConfigError.exit_code,
     )
+
+
+def _embedded() -> Iterator[Finding]:
+    """Of a Spark that Inlet starts."""
+    for what, check in (("spark", check_pyspark), ("java", check_java)):
+        try:
+            yield Finding(what, True, check())
+        except EnvironmentLacks as error:
+            yield Finding(what, False, error.message, error.remedy)
+            break
+    yield Finding(
+        "jars", True, "resolved" if jars.are_resolved() else "will be resolved from Maven Central at the first start"
+    )
+    yield _loopback()
+
+
+def _server() -> Iterator[Finding]:
+    try:
+        yield Finding("spark", True, check_pyspark())
+        yield Finding("spark connect", True, f"{engine.check_server()} answers")
+    except InletError as error:
+        yield Finding("spark connect", False, error.message, error.remedy, error.exit_code)
 
 
 def _loopback() -> Finding:

@@ -152,8 +152,8 @@ def _cancellable(spark: "SparkSession", work: Callable):
 
     def do() -> None:
         try:
-            with engine.interruptible(spark):
-                result.append(work())
+            engine.begin_question(spark)
+            result.append(work())
         except Exception as error:  # the thread that waits raises it
             result.append(error)
         finally:

@@ -35,10 +35,10 @@ def offered(state: dict, writer: SmallBatches):
     try:
         yield
     finally:
-        writer.views.close()
         SparkAdapter._available_ = available
         for name in offers:
             delattr(SparkAdapter, name)
+        writer.views.close()
 
 
 @functools.lru_cache(maxsize=4)

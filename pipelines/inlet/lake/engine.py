@@ -1,27 +1,29 @@
 """The Spark that does the work: a JVM that this process starts (embedded, the default), one that spark-submit or a
 platform has started, or a Spark Connect server, which SPARK_REMOTE names.
 
-What differs between them is here and in spark.py; no other module reaches into the JVM or keeps state in a session
-(tests/test_imports.py). A session of Connect has no JVM to reach, and looks a temporary view up when a frame that reads
-it runs: so views have names that are used once.
+What differs between them is here, in spark.py, and in what only the embedded one has (entries.py, archive.py): no other
+module reaches into a session or keeps state in it (tests/test_imports.py). A session of Connect has no JVM to reach,
+and looks a temporary view up when a frame that reads it runs: so views have names that are used once.
 """
 
+import atexit
 import os
 import re
+import shutil
 import sys
 import time
 import uuid
 import zipfile
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import inlet
 from inlet import store_errors
-from inlet.errors import EnvironmentLacks, InletError, TryAgain
+from inlet.errors import ConfigError, EnvironmentLacks, InletError, TryAgain
 from inlet.lake.derby import answers
 
 if TYPE_CHECKING:
@@ -31,28 +33,40 @@ REMOTE = "SPARK_REMOTE"  # Spark's own variable: the address of a Connect server
 KEPT = "silver.kept_"  # how the names of tables begin that hold frames which are read several times
 GOES_ON = "Run again when it does; what was done before stays done"
 NUM_RETRIES = 5  # of a request to a server that does not answer, in 17 s; PySpark's 15 take ten minutes
-SILENT = (
-    r"StatusCode\.UNAVAILABLE|INVALID_HANDLE\.(SESSION|OPERATION)|SESSION_(CLOSED|CHANGED|NOT_FOUND)|RETRIES_EXCEEDED",
+
+
+class Cause(NamedTuple):
+    pattern: str  # of what Spark says
+    kind: type[InletError]
+    message: str  # {}: the address of the server, or of the cluster
+    remedy: str
+
+
+SILENT = Cause(
+    r"StatusCode\.UNAVAILABLE|INVALID_HANDLE\.(SESSION|OPERATION)|\[RETRIES_EXCEEDED\]",
     TryAgain,
     "The Spark Connect server at {} does not answer, or was started again meanwhile",
     GOES_ON,
 )
-CAUSES: tuple[tuple[str, type[InletError], str, str], ...] = (  # what Spark says, and what that means
-    (
-        r"StatusCode\.UNAUTHENTICATED|StatusCode\.PERMISSION_DENIED",
+OF_SERVER = (
+    Cause(
+        r"StatusCode\.UNAUTHENTICATED",
         EnvironmentLacks,
         "The Spark Connect server at {} refused the token",
         f"Put a valid one into {REMOTE}: sc://HOST:PORT/;token=...",
     ),
     SILENT,
-    (
+)
+OF_CLUSTER = (
+    Cause(
         "ExecutorLostFailure .*(unrelated to the running tasks|worker lost)|All masters are unresponsive"
-        "|Master removed our application|no longer alive",
+        "|Master removed our application",
         TryAgain,
         "The Spark cluster at {} does not answer, or has lost workers",
         GOES_ON,
     ),
 )
+_session: Any = None  # of the Connect server
 _kept: dict[int, tuple["DataFrame", str]] = {}  # by the id of the frame that reads it
 _num_tasks: dict[str, int] = {}  # by session
 _taken: dict[tuple[str, str], bool] = {}  # by session and setting
@@ -88,47 +102,69 @@ def is_apart() -> bool:
     return is_connected() or not re.match(r"local(\[|$)", master())
 
 
-def connect(app: str, settings: dict[str, str]) -> "SparkSession":
-    """A session of the Connect server. In: settings, any of which the server may refuse. Raises: EnvironmentLacks where
-    the packages for it are missing, TryAgain where no server answers."""
+def check_server() -> str:
+    """The host and port of the Connect server, which answers. Raises: EnvironmentLacks where the packages for it are
+    missing, ConfigError where its address is none, TryAgain where no server answers."""
+    from pyspark.errors import PySparkException
+
     try:
         from pyspark.sql.connect.client import DefaultChannelBuilder
-        from pyspark.sql.connect.client.retries import DefaultPolicy
-        from pyspark.sql.connect.session import SparkSession as Remote
     except ImportError as error:
         raise EnvironmentLacks(f"Spark Connect cannot be used: {error}", "pip install 'inlet[connect]'") from error
+    try:
+        server = DefaultChannelBuilder(os.environ[REMOTE]).endpoint
+    except PySparkException:  # its text may hold a token
+        remedy = "Write it as sc://HOST:PORT; a value after `;` that has = or / is written with %3D or %2F"
+        raise ConfigError(f"{REMOTE} is no address of a Connect server", remedy) from None
+    if not answers(server):
+        raise _caused(SILENT)
+    return server
+
+
+def connect(app: str, settings: dict[str, str]) -> "SparkSession":
+    """The session of the Connect server. In: settings, any of which the server may refuse. Raises: as `check_server`,
+    and EnvironmentLacks where it refuses the token."""
+    global _session
+    check_server()
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
+    from pyspark.sql.connect.client.retries import DefaultPolicy
 
-    is_new = Remote.getActiveSession() is None
-    address = os.environ[REMOTE]
-    if is_new and not answers(DefaultChannelBuilder(address).endpoint):
-        raise _caused(SILENT)
     try:
-        session: Any = SparkSession.builder.remote(address).appName(app).getOrCreate()
-        session.client.set_retry_policies([DefaultPolicy(max_retries=NUM_RETRIES)])
-        if is_new:
+        session: Any = SparkSession.builder.remote(os.environ[REMOTE]).appName(app).getOrCreate()
+        if session is not _session:
+            session.client.set_retry_policies([DefaultPolicy(max_retries=NUM_RETRIES)])
             for name, value in settings.items():
                 if takes(session, name, value):
                     session.conf.set(name, value)
             send_package(session)
+            _session = session
+        return session
     except PySparkException as error:
-        raise worded(error) or error from error
-    return session
+        if problem := worded(error):
+            raise problem from error
+        raise
+
+
+def check_embedded(what: str) -> None:
+    """Raises: ConfigError where Spark is a Connect server, which cannot do it."""
+    if is_connected():
+        raise ConfigError(f"{what} needs a Spark that Inlet starts", f"Unset {REMOTE}, which names a Connect server")
 
 
 def worded(error: BaseException) -> InletError | None:
     """What an error of Spark means that comes from a store, from a Connect server or from a cluster that has lost
     something; None where it does not."""
-    for cause in CAUSES:
-        if re.search(cause[0], str(error)):
+    for cause in OF_SERVER if is_connected() else OF_CLUSTER if is_apart() else ():
+        if re.search(cause.pattern, str(error)):
             return _caused(cause)
     return store_errors.worded(error)
 
 
-def _caused(cause: tuple[str, type[InletError], str, str]) -> InletError:
-    at = (os.environ.get(REMOTE) or master()).partition(";")[0]  # what follows may be a token
-    return cause[1](cause[2].format(at), cause[3])
+def _caused(cause: Cause) -> InletError:
+    address = os.environ.get(REMOTE) or master()
+    at = re.sub(r"^([a-z]+://)(?:[^@/;]*@)?([^/;]*).*", r"\1\2", address)  # without a user and a token
+    return cause.kind(cause.message.format(at), cause.remedy)
 
 
 def id_of(spark: "SparkSession") -> str:
@@ -157,7 +193,10 @@ def takes(spark: "SparkSession", name: str, value: str) -> bool:
 @cache
 def package() -> Path:
     """A zip of this package, for workers that do not have it."""
+    if sent := getattr(inlet.__loader__, "archive", None):  # this process got it so
+        return Path(sent)
     folder, path = Path(inlet.__file__).parent, Path(mkdtemp(prefix="inlet-")) / "inlet.zip"
+    atexit.register(shutil.rmtree, path.parent, ignore_errors=True)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as zip_:
         for file in sorted(folder.rglob("*")):
             if file.is_file() and "__pycache__" not in file.parts:
@@ -189,7 +228,7 @@ def kept(rows: "DataFrame") -> "DataFrame":
     if not is_connected():
         return rows.persist()
     name = f"{KEPT}{int(time.time())}_{uuid.uuid4().hex}"
-    rows.write.format("delta").saveAsTable(name)
+    rows.write.format("delta").option("delta.columnMapping.mode", "name").saveAsTable(name)  # any name of a column
     stored = rows.sparkSession.table(name)
     _kept[id(stored)] = stored, name
     return stored
@@ -204,8 +243,8 @@ def release(rows: "DataFrame") -> None:
         rows.sparkSession.sql(f"drop table {name}")
 
 
-def drop_left(spark: "SparkSession") -> None:
-    """Drop the tables of `kept` that a process left a day ago."""
+def drop_former(spark: "SparkSession") -> None:
+    """Drop the tables of `kept` that a process left more than a day ago."""
     if not is_connected():
         return
     database, _, begin = KEPT.partition(".")
@@ -233,9 +272,11 @@ def hold(spark: "SparkSession", path: Path) -> Callable[[], None]:
 
 def stop(spark: "SparkSession") -> None:
     """End a session at once: what it was about to commit is not."""
-    if is_connected():
-        spark.interruptAll()
-    spark.stop()
+    try:
+        if is_connected():
+            spark.interruptAll()
+    finally:
+        spark.stop()
 
 
 def jvm_process(spark: "SparkSession"):
@@ -244,22 +285,30 @@ def jvm_process(spark: "SparkSession"):
     return context and getattr(context._gateway, "proc", None)
 
 
-@contextmanager
-def interruptible(spark: "SparkSession") -> Iterator[None]:
-    """Work of this thread that `interrupt` ends."""
-    if is_connected():
-        spark.addTag("question")
-    else:
+def begin_question(spark: "SparkSession") -> None:
+    """Let `interrupt` end what this thread begins from here on."""
+    if not is_connected():
         spark.sparkContext.setJobGroup("question", "inlet sql", interruptOnCancel=True)
-    yield
 
 
 def interrupt(spark: "SparkSession") -> None:
-    """End what `interruptible` has begun."""
+    """End what runs for this process."""
     if is_connected():
         spark.interruptAll()
     else:
         spark.sparkContext.cancelAllJobs()
+
+
+@atexit.register
+def end_session() -> None:
+    """End this process' session of a Connect server, and what runs in it."""
+    global _session
+    ended, _session = _session, None
+    if ended is not None:
+        with suppress(Exception):  # the server forgets a session by itself, later
+            check_server()
+            ended.interruptAll()
+            ended.stop()
 
 
 def kill_jvm() -> None:

@@ -67,7 +67,7 @@ def writing(
                 return
             is_held_in_jvm = True
             held.callback(engine.hold(spark, path))
-            engine.drop_left(spark)
+            engine.drop_former(spark)
 
         if not storage.is_local(lakehouse):
             lease = held.enter_context(leased(lakehouse, place.machine(lakehouse), tell))

@@ -62,7 +62,7 @@ def settings(lakehouse: str) -> dict[str, str]:
 
 
 def of_session() -> dict[str, str]:
-    """Those of the settings that a session may change that somebody else has started."""
+    """Settings that a session takes, too, that somebody else has started."""
     return {
         "spark.sql.session.timeZone": "UTC",
         # local folder and two cores: the defaults (200, 50) make every small commit cost seconds
@@ -147,13 +147,16 @@ def session(
     if has_catalog:
         place.check(lakehouse)
     if engine.is_connected():
+        if packages:
+            engine.check_embedded(f"What uses {packages[0]}")
         _keep_utc()
         spark = engine.connect(app, of_session())
         if has_catalog:
             _complete(spark, lakehouse, engine.id_of(spark))
         return spark
     check_java()
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if not engine.is_apart():  # other machines could not reach the driver there
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     if not (engine.is_apart() and "PYSPARK_PYTHON" in os.environ):  # other machines may have it elsewhere
         os.environ["PYSPARK_PYTHON"] = sys.executable

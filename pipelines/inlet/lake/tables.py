@@ -10,8 +10,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from inlet import change, storage, store_errors, unit
-from inlet.errors import EnvironmentLacks, TryAgain
-from inlet.lake import entries, lease, place, reads, snapshots
+from inlet.errors import ConfigError, EnvironmentLacks, TryAgain
+from inlet.lake import engine, entries, lease, place, reads, snapshots
 from inlet.lake.compaction import SMALL_TABLE, keep_short, unwritable
 from inlet.lake.delta_log import written_at
 from inlet.sql import literal
@@ -37,7 +37,9 @@ def create(spark: "SparkSession", lakehouse: str) -> None:
     """Create what is not there yet of the databases and the bronze and silver tables, and of their columns."""
     existing = {row.namespace for row in spark.sql("show databases").collect()}
     for database in DATABASES:
-        if database not in existing:
+        if database in existing:
+            _check_location(spark, lakehouse, database)
+        else:
             spark.sql(f"create database if not exists {database} location {literal(f'{lakehouse}/{database}')}")
     declared, are_ours = unit.TABLES | change.TABLES, entries.are_ours(spark)
     for database in ("silver", "bronze"):  # the entries are made like one of silver
@@ -57,6 +59,19 @@ def create(spark: "SparkSession", lakehouse: str) -> None:
                 spark.sql(create_sql(name, columns))
 
 
+def _check_location(spark: "SparkSession", lakehouse: str, database: str) -> None:
+    """Raises: ConfigError where a catalog that somebody else keeps has a database of that name in another place."""
+    if not engine.is_given():
+        return
+    about = {row.info_name: row.info_value for row in spark.sql(f"describe database {database}").collect()}
+    at, own = (storage.as_path(place).rstrip("/") for place in (about["Location"], f"{lakehouse}/{database}"))
+    if at != own:
+        raise ConfigError(
+            f"The catalog has a database {database} at {at}, and this lakehouse's is at {own}",
+            "Take a catalog of its own for each lakehouse, or another `lakehouse` in inlet.yml",
+        )
+
+
 def all_tables(lakehouse: str, known: Iterable[str] = ()) -> list[str]:
     """The Delta tables of a lakehouse, as its folders or its store have them. In: names that are left out."""
     store, root = storage.open_store(lakehouse)
@@ -64,7 +79,8 @@ def all_tables(lakehouse: str, known: Iterable[str] = ()) -> list[str]:
     folders = [f"{root}/{database}" for database in DATABASES]
     places = [place for folder in folders if store.isdir(folder) for place in store.ls(folder, detail=False)]
     by_name = {".".join(place.split("/")[-2:]): place for place in places}
-    return sorted(n for n, place in by_name.items() if n not in known and store.isdir(f"{place}/_delta_log"))
+    names = [name for name in by_name if name not in known and not name.startswith(engine.KEPT)]
+    return sorted(name for name in names if store.isdir(f"{by_name[name]}/_delta_log"))
 
 
 def enter_all(spark: "SparkSession", lakehouse: str) -> None:

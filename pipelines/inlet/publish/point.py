@@ -173,7 +173,9 @@ def published(project: Project, spark: "SparkSession") -> Point:
 def logged(project: Project) -> Point:
     """The point that the last row of gold.published holds as a whole."""
     row = newest(project, (*PUBLISHED, STATE))
-    return Point.of(json.loads(row["state"])) if row else Point()
+    if not row:
+        return Point()
+    return Point.of(json.loads(row["state"])) if row["state"] else Point.of_log(row)  # of a catalog that all shared
 
 
 def shown(project: Project, spark: "SparkSession") -> Point:
@@ -244,7 +246,9 @@ def log(project: Project, spark: "SparkSession", point: Point, before: dict | No
         point.held,
     ):
         return
-    columns = (*PUBLISHED, STATE) if is_logged(project) else PUBLISHED
+    columns, lakehouse = (*PUBLISHED, STATE) if is_logged(project) else PUBLISHED, project.lakehouse_path()
+    if is_logged(project) and (stored := lake.column_names(lakehouse, LOG)) and STATE.name not in stored:
+        spark.sql(f"alter table {LOG} add columns ({ddl((STATE,))})")
     if not lake.exists(project.lakehouse_path(), LOG):  # so that the catalog has it
         spark.sql(
             f"create table if not exists {LOG} (\n  {ddl(columns)}\n) using delta "

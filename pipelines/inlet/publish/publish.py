@@ -60,6 +60,12 @@ def run(
     nothing. To be called when all tables of gold have what silver has. In: what is called with the late changes of a
     point that moved. Out: the point they show then; `held` tells which sources wait, and for what."""
     last, before = published(project, spark), newest(project)
+    if before and before["number"] > last.number:
+        raise ConfigError(
+            f"The catalog shows point {last.number}, and the newest is {before['number']}: other runs on this "
+            "lakehouse had another catalog, through Spark Connect",
+            "Set SPARK_REMOTE as for those runs",
+        )
     if last.number > (before or {"number": 0})["number"]:  # a run died between the two
         log(project, spark, last, before)
         before = newest(project)

@@ -4,8 +4,10 @@ looks only at the file of the function that is kept: what it inlined from anothe
 
 import hashlib
 import os
+import stat
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
@@ -14,7 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from numba import config, njit
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, UserWideCacheLocator
+from numba.core.caching import (
+    CompileResultCacheImpl,
+    FunctionCache,
+    InTreeCacheLocator,
+    UserProvidedCacheLocator,
+    UserWideCacheLocator,
+)
 
 PACKAGE = files("inlet")
 FOLDERS = ("fields", "codecs")  # where compiled functions may be
@@ -66,24 +74,25 @@ class ByStamp(UserWideCacheLocator):
 
 @cache
 def _folder() -> Path:
-    """Raises: OSError where no place can be written to, or another user owns it: code is loaded from there."""
-    places = [Path(given) for given in (config.CACHE_DIR, os.environ.get("XDG_CACHE_HOME")) if given]
-    for place in [*places, Path("~/.cache").expanduser()]:
-        try:
-            (folder := place / "inlet").mkdir(parents=True, exist_ok=True)
-            tempfile.TemporaryFile(dir=folder).close()
-            return folder
-        except OSError:
-            continue
+    """Raises: OSError where no place can be written to, or another user may write to the last: code is loaded from
+    there."""
+    caches = (config.CACHE_DIR, os.environ.get("XDG_CACHE_HOME"), os.path.expanduser("~/.cache"))
+    for place in caches:
+        if place and os.path.isabs(place):  # without a home `~` stays
+            with suppress(OSError):
+                (folder := Path(place) / "inlet").mkdir(parents=True, exist_ok=True)
+                tempfile.TemporaryFile(dir=folder).close()
+                return folder
     folder = Path(tempfile.gettempdir()) / f"inlet-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
-    if folder.is_symlink() or folder.stat().st_uid != os.getuid() or folder.stat().st_mode & 0o022:
+    about = folder.lstat()
+    if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.getuid() or about.st_mode & 0o022:
         raise PermissionError(f"{folder} is not a folder that only this user writes to")
     return folder
 
 
 class _Kept(CompileResultCacheImpl):
-    _locator_classes = [*CompileResultCacheImpl._locator_classes[:2], ByStamp]
+    _locator_classes = [UserProvidedCacheLocator, InTreeCacheLocator, ByStamp]
 
 
 class SourcesCache(FunctionCache):
