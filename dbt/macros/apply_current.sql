@@ -1,7 +1,7 @@
 {# Move current to the staged batch: take away every key it touches, and put back those that live. Repeatable. Two
    commits (ADR 8): who reads current itself between them misses the rows of the batch; the public views stand on older
-   versions. DELETE with EXISTS is faster, and a setting of Delta's has to allow it. In: the batch, none of it when it is
-   healed; the staged rows, if they are not read from the table; whether current has a row of a key. -#}
+   versions. DELETE with EXISTS is faster, and a setting of Delta's has to allow it. In: the batch, none of it when it
+   is healed; the staged rows, if they are not read from the table; whether current has a row of a key. -#}
 {% macro apply_current(name, batch={}, rows=none, has_touched=true) -%}
   {%- set contract = contract(name) -%}
   {%- set current = target.schema ~ '.' ~ name ~ '__current' -%}
