@@ -94,6 +94,13 @@ def run(root: Path, command: list[str], code: int = 0, **variables: str) -> list
     return err.splitlines()
 
 
+def wait_for(running: subprocess.Popen, root: Path, file: str) -> None:
+    """Wait until a run has written a file of a table."""
+    while not list(root.glob(f"lakehouse/{file}")):
+        assert running.poll() is None, running.communicate()
+        time.sleep(0.1)
+
+
 def held(root: Path) -> dict[str, list[str]]:
     project, rows_of = config.load(root), {}
     for table in project.tables.values():
@@ -106,7 +113,7 @@ def held(root: Path) -> dict[str, list[str]]:
 
 
 @pytest.mark.gate
-def test_a_run_goes_on_where_a_connect_server_went_away(tmp_path):
+def test_a_run_goes_on_where_a_client_was_killed_and_where_a_connect_server_went_away(tmp_path):
     """The workers have no Inlet but what they are sent. The run takes no small batch by itself: silver's part runs in
     Spark."""
     root = tmp_path / "project"
@@ -121,10 +128,11 @@ def test_a_run_goes_on_where_a_connect_server_went_away(tmp_path):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(body)
     with sparks.connect(tmp_path) as address:
+        with begun(root, RUN, SPARK_REMOTE=address) as killed:
+            wait_for(killed, root, "silver/changes/*.parquet")  # it is being written
+            killed.kill()
         running = begun(root, RUN, SPARK_REMOTE=address)
-        while not list(root.glob("lakehouse/bronze/files/_delta_log/*1.json")):
-            assert running.poll() is None, running.communicate()
-            time.sleep(0.1)
+        wait_for(running, root, "gold/applied/_delta_log/*0.json")
     _, err = running.communicate(timeout=300)
     message = f"The Spark Connect server at {address} does not answer, or was started again meanwhile"
     assert (running.returncode, message in err, "Traceback" in err) == (6, True, False), err
@@ -132,6 +140,7 @@ def test_a_run_goes_on_where_a_connect_server_went_away(tmp_path):
         run(root, RUN, SPARK_REMOTE=address)
     rows = lake.peek(str(root / "lakehouse"), "gold.items__current", ["item_id", "name"], "order by item_id")
     assert rows == [{"item_id": n, "name": f"item {n}"} for n in range(NUM_FILES * NUM_ITEMS)]
+    assert lake.peek(str(root / "lakehouse"), "silver.changes", ["count(*) as num"]) == [{"num": len(rows)}]
 
 
 def test_spark_connect_makes_the_same_gold(embedded, tmp_path):

@@ -16,7 +16,7 @@ import uuid
 import zipfile
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -262,12 +262,34 @@ def view(rows: "DataFrame", until: ExitStack, what: str) -> str:
 
 
 def hold(spark: "SparkSession", path: Path) -> Callable[[], None]:
-    """Lock a file in the JVM that this process has started, which may outlive it by a moment. Out: what ends that."""
+    """Keep a run that follows from writing next to what runs for this one. In: the file that is locked while a run
+    writes. Out: what ends that. A JVM that this process has started may outlive it by a moment, so it locks the file,
+    too. A Connect server goes on with a statement when its client is killed, so the next run interrupts it."""
     if is_connected():
-        return lambda: None
+        former = path.with_name("_session")
+        if former.exists() and (id_ := former.read_text()) != id_of(spark):
+            _end_former(id_)
+        former.write_text(id_of(spark))
+        return partial(former.unlink, missing_ok=True)
     file = spark._jvm.java.io.RandomAccessFile(str(path), "rw")
     file.getChannel().tryLock()
     return file.close
+
+
+def _end_former(session_id: str) -> None:
+    """Interrupt what runs in a session of the Connect server whose client was killed, and end it."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql.connect.client import DefaultChannelBuilder, SparkConnectClient
+
+    at = DefaultChannelBuilder(os.environ[REMOTE])
+    at.set("session_id", session_id)
+    client = SparkConnectClient(at)
+    try:
+        client.interrupt_all()
+        client.release_session()
+    except PySparkException as error:
+        if "INVALID_HANDLE" not in str(error):  # the server has forgotten it, or was started again
+            raise
 
 
 def stop(spark: "SparkSession") -> None:
