@@ -139,6 +139,7 @@ def connect(app: str, settings: dict[str, str]) -> "SparkSession":
                     session.conf.set(name, value)
             send_package(session)
             _session = session
+            atexit.register(end_session)  # after PySpark's own, so it is called before that
         return session
     except PySparkException as error:
         if problem := worded(error):
@@ -280,16 +281,20 @@ def _end_former(session_id: str) -> None:
     """Interrupt what runs in a session of the Connect server whose client was killed, and end it."""
     from pyspark.errors import PySparkException
     from pyspark.sql.connect.client import DefaultChannelBuilder, SparkConnectClient
+    from pyspark.sql.connect.client.retries import DefaultPolicy
 
     at = DefaultChannelBuilder(os.environ[REMOTE])
     at.set("session_id", session_id)
     client = SparkConnectClient(at)
+    client.set_retry_policies([DefaultPolicy(max_retries=NUM_RETRIES)])
     try:
         client.interrupt_all()
         client.release_session()
     except PySparkException as error:
         if "INVALID_HANDLE" not in str(error):  # the server has forgotten it, or was started again
             raise
+    finally:
+        client.set_retry_policies([])  # of what it asks for at the end of this process
 
 
 def stop(spark: "SparkSession") -> None:
@@ -321,16 +326,17 @@ def interrupt(spark: "SparkSession") -> None:
         spark.sparkContext.cancelAllJobs()
 
 
-@atexit.register
 def end_session() -> None:
     """End this process' session of a Connect server, and what runs in it."""
     global _session
     ended, _session = _session, None
-    if ended is not None:
-        with suppress(Exception):  # the server forgets a session by itself, later
-            check_server()
-            ended.interruptAll()
-            ended.stop()
+    if ended is None:
+        return
+    with suppress(Exception):  # the server forgets a session by itself, later
+        check_server()
+        ended.interruptAll()
+        ended.stop()
+    ended.client.set_retry_policies([])  # of what PySpark asks for at the end of a process
 
 
 def kill_jvm() -> None:
