@@ -269,7 +269,7 @@ def hold(spark: "SparkSession", path: Path) -> Callable[[], None]:
     if is_connected():
         former = path.with_name("_session")
         if former.exists() and (id_ := former.read_text()) != id_of(spark):
-            _end_former(id_)
+            _interrupt_former(id_)
         former.write_text(id_of(spark))
         return partial(former.unlink, missing_ok=True)
     file = spark._jvm.java.io.RandomAccessFile(str(path), "rw")
@@ -277,8 +277,9 @@ def hold(spark: "SparkSession", path: Path) -> Callable[[], None]:
     return file.close
 
 
-def _end_former(session_id: str) -> None:
-    """Interrupt what runs in a session of the Connect server whose client was killed, and end it."""
+def _interrupt_former(session_id: str) -> None:
+    """Interrupt what runs in a session of the Connect server whose client was killed. It is not released: the server
+    does not let go of one with a statement that is about to begin."""
     from pyspark.errors import PySparkException
     from pyspark.sql.connect.client import DefaultChannelBuilder, SparkConnectClient
     from pyspark.sql.connect.client.retries import DefaultPolicy
@@ -289,7 +290,8 @@ def _end_former(session_id: str) -> None:
     client.set_retry_policies([DefaultPolicy(max_retries=NUM_RETRIES)])
     try:
         client.interrupt_all()
-        client.release_session()
+        time.sleep(1)
+        client.interrupt_all()  # again: a statement that was about to begin
     except PySparkException as error:
         if "INVALID_HANDLE" not in str(error):  # the server has forgotten it, or was started again
             raise
