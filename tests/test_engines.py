@@ -15,6 +15,7 @@ from inlet import config, lake
 from inlet.gold import generate
 from tests import projects, sparks
 from tests.encode import linkexpress
+from tests.test_package import link_packages
 
 pytestmark = [pytest.mark.spark, pytest.mark.proof]
 REPO = Path(__file__).resolve().parents[1]
@@ -112,11 +113,9 @@ def held(root: Path) -> dict[str, list[str]]:
     return rows_of
 
 
-@pytest.mark.gate
-def test_a_run_goes_on_where_a_client_was_killed_and_where_a_connect_server_went_away(tmp_path):
-    """The workers have no Inlet but what they are sent. The run takes no small batch by itself: silver's part runs in
-    Spark."""
-    root = tmp_path / "project"
+def depot(folder: Path) -> Path:
+    """A project of one table, too many rows of which are delivered for a batch without Spark."""
+    root = folder / "project"
     generate.write(projects.make(root))
     for part in ("expectations", "dbt"):
         ignored = shutil.ignore_patterns("target", "logs", "gold")
@@ -127,6 +126,19 @@ def test_a_run_goes_on_where_a_client_was_killed_and_where_a_connect_server_went
         file = root / "landing" / "depot" / f"202601050300{number:02}_{number:06}.lxg"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(body)
+    return root
+
+
+def check_depot(root: Path) -> None:
+    """Silver and gold hold each row once."""
+    rows = lake.peek(str(root / "lakehouse"), "gold.items__current", ["item_id", "name"], "order by item_id")
+    assert rows == [{"item_id": n, "name": f"item {n}"} for n in range(NUM_FILES * NUM_ITEMS)]
+    assert lake.peek(str(root / "lakehouse"), "silver.changes", ["count(*) as num"]) == [{"num": len(rows)}]
+
+
+@pytest.mark.gate
+def test_a_run_goes_on_where_a_client_was_killed_and_where_a_connect_server_went_away(tmp_path):
+    root = depot(tmp_path)
     with sparks.connect(tmp_path) as address:
         with begun(root, RUN, SPARK_REMOTE=address) as killed:
             wait_for(killed, root, "silver/changes/*.parquet")  # it is being written
@@ -138,9 +150,7 @@ def test_a_run_goes_on_where_a_client_was_killed_and_where_a_connect_server_went
     assert (running.returncode, message in err, "Traceback" in err) == (6, True, False), err
     with sparks.connect(tmp_path) as address:
         run(root, RUN, SPARK_REMOTE=address)
-    rows = lake.peek(str(root / "lakehouse"), "gold.items__current", ["item_id", "name"], "order by item_id")
-    assert rows == [{"item_id": n, "name": f"item {n}"} for n in range(NUM_FILES * NUM_ITEMS)]
-    assert lake.peek(str(root / "lakehouse"), "silver.changes", ["count(*) as num"]) == [{"num": len(rows)}]
+    check_depot(root)
 
 
 def test_spark_connect_makes_the_same_gold(embedded, tmp_path):
@@ -174,3 +184,24 @@ def test_spark_submit_makes_the_same_gold(embedded, tmp_path):
             gold(tmp_path, [*submit, program, "run"], PYSPARK_PYTHON=python, PYSPARK_DRIVER_PYTHON=sys.executable)
             == embedded
         )
+
+
+def test_the_client_of_spark_connect_is_enough_without_java_and_the_whole_of_pyspark(tmp_path):
+    uv, client = Path(sys.executable).with_name("uv"), tmp_path / "client"
+    install = ["pip", "install", "-q", "--no-deps", "--target", client, "-p", sys.executable]
+    subprocess.run([uv, *install, "pyspark-client>=4.1,<4.2"], check=True)
+    packages = link_packages(tmp_path / "packages", {"pyspark", "py4j"})
+    for part in client.glob("pyspark*"):
+        (packages / part.name).symlink_to(part)
+    root, path = depot(tmp_path), ":".join(map(str, (REPO / "pipelines", packages)))
+    with sparks.connect(tmp_path) as address:
+        for words in (["doctor"], ["run"], ["verify"], ["sql", "select count(*) from items"]):
+            done = subprocess.run(
+                [sys.executable, "-S", "-m", "inlet.cli", *words, "--project", root],
+                env={"PYTHONPATH": path, "PATH": "/nowhere", "HOME": str(tmp_path), "SPARK_REMOTE": address},
+                capture_output=True,
+                text=True,
+                timeout=600,
+            )
+            assert done.returncode == 0 and "Warning" not in done.stderr, done.stdout[-3000:] + done.stderr[-3000:]
+    check_depot(root)

@@ -21,6 +21,7 @@ from inlet.bronze.plan import Plan
 from inlet.bronze.transports import TRANSPORTS
 from inlet.config import Project
 from inlet.errors import ConfigError, EnvironmentLacks, InletError, TryAgain
+from inlet.lake import engine
 from inlet.sql import literal, plain_among
 
 if TYPE_CHECKING:
@@ -49,14 +50,11 @@ def write_units(project: Project, spark: "SparkSession", new: Plan) -> None:
     written with it, for Delta takes the batch once.
     """
     check_sources(project, new.batch_id, new.files)
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
-
     for has_messages in (False, True):
         files = new.of(has_messages, project)
         try:
             _append(project, spark, has_messages, files, new.batch_id)
-        except (Py4JJavaError, PySparkException) as error:
+        except engine.errors() as error:
             problems = [problem for row in files if (problem := _problem_now(project, row))]
             if not problems and isinstance(said_by_worker(error), TryAgain):  # it was silent, and may be again
                 found = str(said_by_worker(error))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from inlet.config import known
 from inlet.errors import ConfigError, InletError
+from inlet.lake import engine
 from inlet.sql import name as quoted
 from inlet.table import Table
 
@@ -66,12 +67,9 @@ def rows_of(spark: "SparkSession", table: Table, live: Live, keys: list[tuple] |
     """The live table's rows; of few keys only these are asked for. Raises: ConfigError where it lacks a column of the
     contract, InletError where it cannot be read.
     """
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
     try:
         rows = spark.read.format("jdbc").options(**live.options()).load()
-    except (Py4JError, PySparkException) as error:
+    except engine.errors() as error:
         raise InletError(
             f"{live.table} cannot be read: {_cause(error)}", "Look at --jdbc, --user, --password-env and --source-table"
         ) from error

@@ -9,6 +9,7 @@ from inlet import publish
 from inlet.commands.statements import body
 from inlet.config import Project
 from inlet.errors import ConfigError, InletError
+from inlet.lake import engine
 from inlet.log import as_text
 
 if TYPE_CHECKING:
@@ -71,8 +72,7 @@ def answer(spark: "SparkSession", query: str, limit: int) -> tuple[list[tuple], 
     """In: one SQL statement, how many rows at most (0: all). Out: rows, with structs as dicts, names of the columns,
     and whether there is more. Raises: as `ask`.
     """
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import AnalysisException, PySparkException
+    from pyspark.errors import AnalysisException
 
     try:
         if WRITING.search(_parsed(spark, query)):
@@ -81,8 +81,9 @@ def answer(spark: "SparkSession", query: str, limit: int) -> tuple[list[tuple], 
         rows = found.limit(limit + 1).collect() if limit else found.collect()
     except AnalysisException as error:
         raise ConfigError(_first_lines(error), "Fix the query, or look with `inlet sql 'show tables'`") from error
-    except (PySparkException, Py4JJavaError) as error:
-        raise InletError(_first_lines(error), "Run it again with --debug to see where it comes from") from error
+    except engine.errors() as error:
+        problem = InletError(_first_lines(error), "Run it again with --debug to see where it comes from")
+        raise engine.worded(error) or problem from error
     except (ValueError, OverflowError) as error:  # pyspark makes Python's dates of Spark's
         raise InletError(
             f"A date or time lies outside the years 1 to 9999 ({error})", "Show it as text: cast(... as string)"

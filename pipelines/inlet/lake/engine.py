@@ -13,6 +13,7 @@ import shutil
 import sys
 import time
 import uuid
+import warnings
 import zipfile
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -130,6 +131,8 @@ def connect(app: str, settings: dict[str, str]) -> "SparkSession":
     from pyspark.sql import SparkSession
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
+    # dbt-spark asks for Hive's catalog, which only the server can choose
+    warnings.filterwarnings("ignore", message="Failed to set spark.sql.catalogImplementation")
     try:
         session: Any = SparkSession.builder.remote(os.environ[REMOTE]).appName(app).getOrCreate()
         if session is not _session:
@@ -151,6 +154,17 @@ def check_embedded(what: str) -> None:
     """Raises: ConfigError where Spark is a Connect server, which cannot do it."""
     if is_connected():
         raise ConfigError(f"{what} needs a Spark that Inlet starts", f"Unset {REMOTE}, which names a Connect server")
+
+
+def errors() -> tuple[type[Exception], ...]:
+    """What Spark raises. PySpark's client of Spark Connect alone comes without py4j."""
+    from pyspark.errors import PySparkException
+
+    try:
+        from py4j.protocol import Py4JError
+    except ImportError:
+        return (PySparkException,)
+    return Py4JError, PySparkException
 
 
 def worded(error: BaseException) -> InletError | None:
@@ -341,9 +355,14 @@ def end_session() -> None:
     ended.client.set_retry_policies([])  # of what PySpark asks for at the end of a process
 
 
+def gateway_of_process() -> Any:
+    """The way to the JVM that this process has started, or was started by; None where there is none."""
+    context = getattr(sys.modules.get("pyspark"), "SparkContext", None)  # its client of Spark Connect has none
+    return context and context._gateway
+
+
 def kill_jvm() -> None:
     """End the JVM that this process has started, now."""
-    gateway = "pyspark" in sys.modules and sys.modules["pyspark"].SparkContext._gateway
-    if gateway and gateway.proc:
+    if (gateway := gateway_of_process()) and gateway.proc:
         gateway.proc.kill()
         gateway.proc.wait()

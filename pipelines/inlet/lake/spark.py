@@ -235,13 +235,12 @@ def end_jvm() -> None:
     """End the JVM that this process started, and wait for it: it holds the catalog until then, and the next command of
     a script would find it taken. What uses a shared server leaves that afterwards (catalog.leave_all).
     """
-    pyspark = sys.modules.get("pyspark")
-    gateway = pyspark and pyspark.SparkContext._gateway
+    gateway = engine.gateway_of_process()
     if gateway is None or gateway.proc is None:  # none, or one that another program started
         return
     # PySpark's threads, and objects that Python collects from here on, would print that the JVM does not answer
     logging.disable()
-    if updates := getattr(pyspark.SparkContext._active_spark_context, "_accumulatorServer", None):
+    if updates := getattr(sys.modules["pyspark"].SparkContext._active_spark_context, "_accumulatorServer", None):
         updates.handle_error = lambda *request: None
     with contextlib.suppress(OSError, subprocess.TimeoutExpired):
         gateway.shutdown()  # nothing more is asked of it

@@ -21,6 +21,7 @@ from inlet.bronze.guard import said_by_worker
 from inlet.bronze.history import REREAD, Reading
 from inlet.config import Project
 from inlet.errors import FILE_KINDS, AccountingError, InletError
+from inlet.lake import engine
 from inlet.lake.spark import small_query_settings
 from inlet.silver import (
     blocks,
@@ -112,14 +113,11 @@ def _decode(
     """Decode what a batch holds of some sources; where a worker dies, once more with each try in a process of its
     own.
     """
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
-
     files = [row for row in files if row["source"] in sources]
     replays = [row for row in replays if row["source"] in sources]
     try:
         return _run(project, spark, batch_id, files, replays, tell)
-    except (Py4JJavaError, PySparkException) as error:
+    except engine.errors() as error:
         if said := said_by_worker(error):  # a person has to fix something, and a second try fails, too
             raise said from error
         if not any(word in str(error) for word in ("Python worker", "PythonException")):
