@@ -126,6 +126,8 @@ def connect(app: str, settings: dict[str, str]) -> "SparkSession":
     """The session of the Connect server. In: settings, any of which the server may refuse. Raises: as `check_server`,
     and EnvironmentLacks where it refuses the token."""
     global _session
+    if _session and not _session.is_stopped:
+        return _session
     check_server()
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
@@ -135,14 +137,13 @@ def connect(app: str, settings: dict[str, str]) -> "SparkSession":
     warnings.filterwarnings("ignore", message="Failed to set spark.sql.catalogImplementation")
     try:
         session: Any = SparkSession.builder.remote(os.environ[REMOTE]).appName(app).getOrCreate()
-        if session is not _session:
-            session.client.set_retry_policies([DefaultPolicy(max_retries=NUM_RETRIES)])
-            for name, value in settings.items():
-                if takes(session, name, value):
-                    session.conf.set(name, value)
-            send_package(session)
-            _session = session
-            atexit.register(end_session)  # after PySpark's own, so it is called before that
+        session.client.set_retry_policies([DefaultPolicy(max_retries=NUM_RETRIES)])
+        for name, value in settings.items():
+            if takes(session, name, value):
+                session.conf.set(name, value)
+        send_package(session)
+        _session = session
+        atexit.register(end_session)  # after PySpark's own, so it is called before that
         return session
     except PySparkException as error:
         if problem := worded(error):
@@ -348,10 +349,13 @@ def end_session() -> None:
     ended, _session = _session, None
     if ended is None:
         return
-    with suppress(Exception):  # the server forgets a session by itself, later
+    try:
         check_server()
+    except InletError:
+        ended.client.set_retry_policies([])
+    with suppress(Exception):  # the server forgets a session later, by itself
         ended.interruptAll()
-        ended.stop()
+    ended.stop()
     ended.client.set_retry_policies([])  # of what PySpark asks for at the end of a process
 
 
