@@ -283,7 +283,7 @@ def hold(spark: "SparkSession", path: Path) -> Callable[[], None]:
     too. A Connect server goes on with a statement when its client is killed, so the next run interrupts it."""
     if is_connected():
         former = path.with_name("_session")
-        if former.exists() and (id_ := former.read_text()) != id_of(spark):
+        if former.exists() and (id_ := former.read_text()) not in ("", id_of(spark)):
             _interrupt_former(id_)
         former.write_text(id_of(spark))
         return partial(former.unlink, missing_ok=True)
