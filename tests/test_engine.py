@@ -3,7 +3,7 @@
 import pytest
 
 from inlet.errors import ConfigError, InletError, TryAgain
-from inlet.lake import engine
+from inlet.lake import connect, spark_errors
 from inlet.publish import point
 from tests import lakes, projects
 
@@ -25,7 +25,7 @@ from tests import lakes, projects
 def test_an_address_without_a_server_is_an_error_that_names_no_token(monkeypatch, remote, error, message):
     monkeypatch.setenv("SPARK_REMOTE", remote)
     with pytest.raises(error) as raised:
-        engine.check_server()
+        connect.check_server()
     assert message in str(raised.value) and "secret" not in str(raised.value) and "pw" not in str(raised.value)
 
 
@@ -49,7 +49,7 @@ def test_only_what_the_kind_of_spark_can_say_is_taken_for_its_end(monkeypatch, v
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    worded = engine.worded(InletError(f"gold: items__current: {text}"))
+    worded = spark_errors.worded(InletError(f"gold: items__current: {text}"))
     assert (worded and type(worded)) == kind
 
 

@@ -21,7 +21,7 @@ from inlet.bronze.plan import Plan
 from inlet.bronze.transports import TRANSPORTS
 from inlet.config import Project
 from inlet.errors import ConfigError, EnvironmentLacks, InletError, TryAgain
-from inlet.lake import engine
+from inlet.lake import spark_errors
 from inlet.sql import literal, plain_among
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def write_units(project: Project, spark: "SparkSession", new: Plan) -> None:
         files = new.of(has_messages, project)
         try:
             _append(project, spark, has_messages, files, new.batch_id)
-        except engine.errors() as error:
+        except spark_errors.errors() as error:
             problems = [problem for row in files if (problem := _problem_now(project, row))]
             if not problems and isinstance(said_by_worker(error), TryAgain):  # it was silent, and may be again
                 found = str(said_by_worker(error))

@@ -35,7 +35,8 @@ def _interrupted(*_) -> None:
     console(stderr=True).show_cursor(True)
     if engine := sys.modules.get("inlet.lake.engine"):
         engine.kill_jvm()
-        engine.end_session()
+    if connect := sys.modules.get("inlet.lake.connect"):
+        connect.end_session()
     _say("interrupted; nothing is lost, the next `inlet run` goes on from here", "")
     try:
         if catalog := sys.modules.get("inlet.lake.catalog"):
@@ -86,9 +87,9 @@ def _main() -> None:
     except Exception as error:  # below the command line nothing is swallowed; here it is put in words
         if state["debug"]:
             raise
-        from inlet.lake import engine  # only here: it takes long to import
+        from inlet.lake import spark_errors  # only here: it takes long to import
 
-        if known := engine.worded(error):
+        if known := spark_errors.worded(error):
             _say(known.message, known.remedy)
             sys.exit(known.exit_code)
         first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

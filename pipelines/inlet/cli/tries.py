@@ -17,12 +17,12 @@ def again(once: Callable[[], None], tries: int, log: Log, sleep: Callable[[float
         try:
             return once()
         except Exception as error:  # of a store, too, whose errors are put in words where a command ends
-            from inlet.lake import engine
+            from inlet.lake import connect, spark_errors
 
-            worded = error if isinstance(error, TryAgain) else engine.worded(error)
+            worded = error if isinstance(error, TryAgain) else spark_errors.worded(error)
             if not isinstance(worded, TryAgain) or number == tries:
                 raise
             seconds = min(FIRST_SECONDS * 2 ** (number - 1), LONGEST_SECONDS)
             log.say({"step": "run", "waiting": worded.message, "try": f"{number + 1} of {tries} in {seconds} s"})
-            engine.end_session()  # the server may have lost it
+            connect.end_session()  # the server may have lost it
         sleep(seconds)

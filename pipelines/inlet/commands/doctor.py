@@ -20,7 +20,7 @@ from inlet.commands import decode, import_definitions, rejects
 from inlet.config import Project
 from inlet.errors import ConfigError, EnvironmentLacks, InletError
 from inlet.gold import generate
-from inlet.lake import engine, jars, place
+from inlet.lake import connect, engine, jars, place
 from inlet.lake.java import check_java, check_pyspark
 from inlet.log import counted
 from inlet.silver import recover, table_versions
@@ -93,7 +93,7 @@ def _embedded() -> Iterator[Finding]:
 def _server() -> Iterator[Finding]:
     try:
         yield Finding("spark", True, check_pyspark())
-        yield Finding("spark connect", True, f"{engine.check_server()} answers")
+        yield Finding("spark connect", True, f"{connect.check_server()} answers")
     except InletError as error:
         yield Finding("spark connect", False, error.message, error.remedy, error.exit_code)
 

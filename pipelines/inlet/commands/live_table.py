@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from inlet.config import known
 from inlet.errors import ConfigError, InletError
-from inlet.lake import engine
+from inlet.lake import spark_errors
 from inlet.sql import name as quoted
 from inlet.table import Table
 
@@ -69,7 +69,7 @@ def rows_of(spark: "SparkSession", table: Table, live: Live, keys: list[tuple] |
     """
     try:
         rows = spark.read.format("jdbc").options(**live.options()).load()
-    except engine.errors() as error:
+    except spark_errors.errors() as error:
         raise InletError(
             f"{live.table} cannot be read: {_cause(error)}", "Look at --jdbc, --user, --password-env and --source-table"
         ) from error

@@ -18,7 +18,7 @@ from inlet import storage
 from inlet.commands import lineage, metrics
 from inlet.config import Project
 from inlet.errors import InletError, together
-from inlet.lake import engine
+from inlet.lake import spark_errors
 from inlet.log import Log
 
 FOLDER = "_runs"
@@ -38,7 +38,7 @@ def recorded(project: Project, log: Log, command: str = "run", unlisted: dict[st
     try:
         yield
     except BaseException as error:
-        failed = error if isinstance(error, InletError) else engine.worded(error) or error
+        failed = error if isinstance(error, InletError) else spark_errors.worded(error) or error
         raise
     finally:
         failed = failed or together((unlisted or {}).values())

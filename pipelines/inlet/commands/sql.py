@@ -9,7 +9,7 @@ from inlet import publish
 from inlet.commands.statements import body
 from inlet.config import Project
 from inlet.errors import ConfigError, InletError
-from inlet.lake import engine
+from inlet.lake import spark_errors
 from inlet.log import as_text
 
 if TYPE_CHECKING:
@@ -81,9 +81,9 @@ def answer(spark: "SparkSession", query: str, limit: int) -> tuple[list[tuple], 
         rows = found.limit(limit + 1).collect() if limit else found.collect()
     except AnalysisException as error:
         raise ConfigError(_first_lines(error), "Fix the query, or look with `inlet sql 'show tables'`") from error
-    except engine.errors() as error:
+    except spark_errors.errors() as error:
         problem = InletError(_first_lines(error), "Run it again with --debug to see where it comes from")
-        raise engine.worded(error) or problem from error
+        raise spark_errors.worded(error) or problem from error
     except (ValueError, OverflowError) as error:  # pyspark makes Python's dates of Spark's
         raise InletError(
             f"A date or time lies outside the years 1 to 9999 ({error})", "Show it as text: cast(... as string)"

@@ -18,7 +18,7 @@ from inlet.config import Project
 from inlet.errors import ConfigError, InletError
 from inlet.gold import dbt, evolve, generate, progress, small_batches
 from inlet.gold.queries import MADE, STEPS
-from inlet.lake import engine, entries
+from inlet.lake import engine, entries, spark_errors
 from inlet.lake.spark import DELETE_EXISTS, SMALL, settable, small_query_settings
 from inlet.silver import table_versions
 from inlet.table import Table
@@ -145,7 +145,7 @@ def run(
             messages = "; ".join(f"{b.model}: {b.message}" for b in failed if b.status != "skipped")
             remedy = "Fix the cause and run again: gold goes on from where it stopped"
             problem = InletError(f"gold: {messages}", remedy)
-            raise engine.worded(problem) or problem
+            raise spark_errors.worded(problem) or problem
         _fold_applied(spark, applied, least_at)
     if problems:  # after the other tables have had their turn
         raise ConfigError(

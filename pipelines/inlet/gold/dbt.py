@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from inlet.config import Project
 from inlet.errors import InletError
 from inlet.gold.small_batches import SmallBatches
-from inlet.lake import engine
+from inlet.lake import spark_errors
 
 
 @dataclass(frozen=True)
@@ -101,5 +101,5 @@ def invoke(project: Project, command: list[str], on_begin=lambda model: None, on
     if outcome.result is None:
         seconds = time.perf_counter() - started
         problem = InletError(f"dbt stopped after {seconds:.0f} s: {outcome.exception}", "See dbt/target/logs/dbt.log")
-        raise engine.worded(problem) or problem
+        raise spark_errors.worded(problem) or problem
     return outcome

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from inlet import storage
 from inlet.errors import EnvironmentLacks, TryAgain
-from inlet.lake import engine, place, tables
+from inlet.lake import connect, engine, place, tables
 from inlet.lake.lease import leased
 
 if TYPE_CHECKING:
@@ -66,8 +66,11 @@ def writing(
             if is_held_in_jvm:
                 return
             is_held_in_jvm = True
-            held.callback(engine.hold(spark, path))
-            engine.drop_former(spark)
+            if engine.is_connected():
+                held.callback(connect.hold(engine.id_of(spark), path.with_name("_session")))
+                engine.drop_former(spark)
+            else:
+                held.callback(engine.hold(spark, path))
 
         if not storage.is_local(lakehouse):
             lease = held.enter_context(leased(lakehouse, place.machine(lakehouse), tell))

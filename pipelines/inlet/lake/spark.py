@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from inlet import storage
 from inlet.errors import EnvironmentLacks
-from inlet.lake import catalog, engine, entries, jars, place, reads, tables
+from inlet.lake import catalog, connect, engine, entries, jars, place, reads, tables
 from inlet.lake.java import check_java
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def session(
         if packages:
             engine.check_embedded(f"What uses {packages[0]}")
         _keep_utc()
-        spark = engine.connect(app, of_session())
+        spark = connect.connect(app, of_session())
         if has_catalog:
             _complete(spark, lakehouse, engine.id_of(spark))
         return spark

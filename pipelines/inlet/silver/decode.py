@@ -21,7 +21,7 @@ from inlet.bronze.guard import said_by_worker
 from inlet.bronze.history import REREAD, Reading
 from inlet.config import Project
 from inlet.errors import FILE_KINDS, AccountingError, InletError
-from inlet.lake import engine
+from inlet.lake import spark_errors
 from inlet.lake.spark import small_query_settings
 from inlet.silver import (
     blocks,
@@ -117,7 +117,7 @@ def _decode(
     replays = [row for row in replays if row["source"] in sources]
     try:
         return _run(project, spark, batch_id, files, replays, tell)
-    except engine.errors() as error:
+    except spark_errors.errors() as error:
         if said := said_by_worker(error):  # a person has to fix something, and a second try fails, too
             raise said from error
         if not any(word in str(error) for word in ("Python worker", "PythonException")):
