@@ -1,11 +1,11 @@
-"""A store in front of the one of `stores.s3`, that fails as it is told to, and counts what it is asked.
+"""A store in front of the one of `stores.s3`, that fails on request, and counts requests.
 
 `python -m tests.faulty_store UPSTREAM` prints its port. It has a bucket `many` of NUM_MANY objects by itself, which
 it lists in pages; every other request goes to the upstream.
 
 `PUT /_faults` takes a list of faults: `of`, a method, LIST or *; `times`, for how many requests (none: for ever); and
 what the answer is: `status` and `code`, or a body that breaks off after `len_sent` bytes, or none (`is_silent`).
-`GET /_requests` tells how many came of each kind since the last time.
+`GET /_requests` answers how many requests of each kind came since the last time.
 """
 
 import http.client
@@ -91,7 +91,7 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, *_) -> None:
-        """Not on standard error: requests are counted."""
+        """Write no line to standard error: requests are counted."""
 
 
 PER_HOP = {"connection", "content-length", "transfer-encoding", "server", "date"}

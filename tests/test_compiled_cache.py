@@ -23,7 +23,7 @@ print(kept.two())
 IN_ZIP = """
 import numpy as np
 from inlet.codecs.linkexpress.frame import walk
-found = walk(np.zeros(4, np.uint8), False, 4, 8, np.zeros(2, np.int64))
+walk(np.zeros(4, np.uint8), False, 4, 8, np.zeros(2, np.int64))
 counts = (sum(count.values()) for count in (walk.stats.cache_hits, walk.stats.cache_misses))
 print(".zip" in walk.py_func.__code__.co_filename, *counts)
 """
@@ -63,7 +63,7 @@ def test_every_module_with_compiled_functions_is_among_the_sources():
 @pytest.mark.slow
 def test_spark_workers_keep_the_code_of_a_package_that_was_sent(tmp_path):
     """Each session sends a zip to a path of its own; the home folder is not there, as on a server."""
-    packages, found = sysconfig.get_path("purelib"), []
+    packages, outputs = sysconfig.get_path("purelib"), []
     (tmp_path / "tmp").mkdir()
     for number in (1, 2):
         (sent := tmp_path / f"session_{number}").mkdir()
@@ -74,5 +74,5 @@ def test_spark_workers_keep_the_code_of_a_package_that_was_sent(tmp_path):
             "TMPDIR": f"{tmp_path}/tmp",
         }
         done = subprocess.run([sys.executable, "-S", "-c", IN_ZIP], capture_output=True, text=True, env=environment)
-        found.append(done.stdout.strip() or done.stderr)
-    assert found == ["True 0 1", "True 1 0"]  # compiled, then loaded
+        outputs.append(done.stdout.strip() or done.stderr)
+    assert outputs == ["True 0 1", "True 1 0"]  # compiled, then loaded

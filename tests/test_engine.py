@@ -57,8 +57,8 @@ def test_a_lakehouse_goes_on_through_connect_from_the_point_of_its_own_catalog(t
     project = projects.make(tmp_path)
     row = lakes.point(3, lakes.BEGAN, depot=lakes.seq(5))
     lakes.write(project, "gold.published", row | {"versions": {"items__current": 7, "silver.transactions": 2}})
-    found = point.logged(project)
-    assert (found.number, found.points, found.versions) == (
+    newest = point.logged(project)
+    assert (newest.number, newest.points, newest.versions) == (
         3,
         {"depot": lakes.seq(5)},
         {"items__current": 7, "silver.transactions": 2},

@@ -1,4 +1,4 @@
-"""A store that is large, slow, silent or busy, and objects that are written again: what is asked of it, and said."""
+"""A store that is large, slow, silent or busy, and objects that are written again: the requests, and the messages."""
 
 import json
 import os
@@ -198,7 +198,7 @@ def test_an_object_of_several_parts_is_seen_once_it_is_complete(upstream, tmp_pa
     assert [row["ofs_end"] for row in plan(project).files] == [size + len(OTHER)]
 
 
-REFUSALS = {  # what the store answers, the exit code, what is said
+REFUSALS = {  # what the store answers, the exit code, the message
     "denied": (failing(403, "AccessDenied", "*"), 5, "The "),
     "cannot be listed": (failing(403, "AccessDenied", "LIST"), 5, "does not allow it"),
     "expired": (failing(400, "ExpiredToken", "*"), 5, "does not allow it: ExpiredToken"),

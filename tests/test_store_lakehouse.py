@@ -107,7 +107,6 @@ def test_two_machines_write_a_lakehouse_in_turn_and_see_the_same_rows(project):
 COMMITS = """
 import sys
 from inlet import config
-from inlet.commands import serve
 from inlet.lake.spark import session
 spark = session(config.load(sys.argv[1]).lakehouse_path(), has_catalog=False)
 path = "s3://lake/log/00000000000000000000.json"

@@ -19,7 +19,7 @@ OF_STORE = re.compile(r"Generic (?!LocalFileSystem)\w+ error|\bs3a\.|awssdk|AWS\
 class Cause(NamedTuple):
     pattern: str  # of what a client says
     kind: type[InletError]
-    message: str  # {where}: at which address, {found}: what fits the pattern
+    message: str  # {where}: at which address, {text}: what fits the pattern
     remedy: str
 
 
@@ -29,26 +29,26 @@ SILENT = Cause(
     r"|SocketTimeout|timeout on endpoint|not connect to the endpoint|SlowDown|ServiceUnavailable|InternalError"
     r"|(?:HTTP|Status Code:?|- Server returned non-2xx status code:) 50\d|\(50\d\)",
     TryAgain,
-    "The store of the lakehouse{where} does not answer: {found}",
+    "The store of the lakehouse{where} does not answer: {text}",
     "Run again when it does, or correct `storage` in inlet.yml; what was done before stays done",
 )
 CAUSES = (  # the first that fits
     Cause(
         "NoSuchBucket|bucket does not exist",
         ConfigError,
-        "The bucket of the lakehouse{where} does not exist: {found}",
+        "The bucket of the lakehouse{where} does not exist: {text}",
         "Create the bucket, or name another one in inlet.yml",
     ),
     Cause(  # of the machine's role, which delta-rs asks for where the environment has no credentials
         r"169\.254\.169\.254|NoAuthWithAWSException|no valid credential|Unable to locate credentials",
         EnvironmentLacks,
-        "The environment has no credentials for the store of the lakehouse, and this machine has no role: {found}",
+        "The environment has no credentials for the store of the lakehouse, and this machine has no role: {text}",
         "Export AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give this machine a role",
     ),
     Cause(
         r"lacked the necessary privileges to complete for path \S+",
         EnvironmentLacks,
-        "The lakehouse may not be read or written: the request {found}",
+        "The lakehouse may not be read or written: the request {text}",
         "Give this user, or the credentials of this environment, the right to it",
     ),
     SILENT,
@@ -56,7 +56,7 @@ CAUSES = (  # the first that fits
         "ExpiredToken|AccessDenied|Access Denied|InvalidAccessKeyId|SignatureDoesNotMatch|not authorized"
         r"|(?:HTTP|Status Code:?|status code:) 40[13]|40[13] (?:Forbidden|Unauth)|\(40[13]\)",
         EnvironmentLacks,
-        "The store of the lakehouse{where} does not allow it: {found}",
+        "The store of the lakehouse{where} does not allow it: {text}",
         CREDENTIALS,
     ),
 )
@@ -83,15 +83,15 @@ def worded(error: BaseException) -> InletError | None:
     if not is_of_client and not OF_STORE.search(text):
         return None
     for cause in CAUSES:
-        if found := re.search(cause.pattern, text):
-            return _caused(cause, found[0], text)
+        if match := re.search(cause.pattern, text):
+            return _caused(cause, match[0], text)
     return _caused(SILENT, str(chain[-1]), text) if is_of_client else None
 
 
-def _caused(cause: Cause, found: str, text: str) -> InletError:
+def _caused(cause: Cause, match: str, text: str) -> InletError:
     place = re.search(r"https?://[^\s?\"]+", text)  # without what signs it
-    where = f" at {place[0]}" if place and place[0] not in found else ""
-    return cause.kind(without_user(cause.message.format(where=where, found=found)), cause.remedy)
+    where = f" at {place[0]}" if place and place[0] not in match else ""
+    return cause.kind(without_user(cause.message.format(where=where, text=match)), cause.remedy)
 
 
 def _chain(error: BaseException | None) -> list[BaseException]:

@@ -35,10 +35,10 @@ def _interrupted(*_) -> None:
     console(stderr=True).show_cursor(True)
     if engine := sys.modules.get("inlet.lake.engine"):
         engine.kill_jvm()
-    if connect := sys.modules.get("inlet.lake.connect"):
-        connect.end_session()
     _say("interrupted; nothing is lost, the next `inlet run` goes on from here", "")
     try:
+        if connect := sys.modules.get("inlet.lake.connect"):
+            connect.end_session()
         if catalog := sys.modules.get("inlet.lake.catalog"):
             catalog.leave_all()
     finally:

@@ -2,9 +2,7 @@
 
 import sys
 
-if (
-    __name__ == "__main__" and not __spec__
-):  # run as a file: its folder would be searched first, and has an `inspect` of its own
+if __name__ == "__main__" and not __spec__:  # run as a file, whose folder has an `inspect` of its own
     del sys.path[0]
 
 from inlet.cli import main  # noqa: E402

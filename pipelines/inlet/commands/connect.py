@@ -36,7 +36,7 @@ def connect(project: Path | str = ".", database: str = "public", pin: str | None
     if not engine.is_connected() and not catalog.server(lakehouse):
         _shared.enter_context(catalog.shared(lakehouse))
     spark = session(lakehouse)
-    _reap(spark)
+    _reap()
     publish.show(loaded, spark)
     with small_query_settings(spark, is_small=True):
         if pin and pin not in pins.pinned(spark):
@@ -57,9 +57,9 @@ def _check_one_lakehouse(lakehouse: str) -> None:
         )
 
 
-def _reap(spark: "SparkSession") -> None:
+def _reap() -> None:
     """Wait for the JVM's end beside all else. A Jupyter kernel that is shut down ends its children first, and waits
     until none is left, a zombie included; then it would be killed, and the shared catalog's server left behind."""
-    jvm = engine.jvm_process(spark)  # none where Spark was started by somebody else
+    jvm = engine.jvm_process()  # none where Spark was started by somebody else
     if jvm is not None:
         threading.Thread(target=jvm.wait, name="inlet-jvm", daemon=True).start()

@@ -181,12 +181,6 @@ def stop(spark: "SparkSession") -> None:
         spark.stop()
 
 
-def jvm_process(spark: "SparkSession"):
-    """The process of the JVM that this one has started; None where there is none."""
-    context = getattr(spark, "_sc", None)
-    return context and getattr(context._gateway, "proc", None)
-
-
 def begin_question(spark: "SparkSession") -> None:
     """Let `interrupt` end what this thread begins from here on."""
     if not is_connected():
@@ -207,8 +201,13 @@ def gateway_of_process() -> Any:
     return context and context._gateway
 
 
+def jvm_process() -> Any:
+    """The process of the JVM that this one has started; None where there is none."""
+    return getattr(gateway_of_process(), "proc", None)
+
+
 def kill_jvm() -> None:
     """End the JVM that this process has started, now."""
-    if (gateway := gateway_of_process()) and gateway.proc:
-        gateway.proc.kill()
-        gateway.proc.wait()
+    if jvm := jvm_process():
+        jvm.kill()
+        jvm.wait()

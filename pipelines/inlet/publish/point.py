@@ -246,10 +246,11 @@ def log(project: Project, spark: "SparkSession", point: Point, before: dict | No
         point.held,
     ):
         return
-    columns, lakehouse = (*PUBLISHED, STATE) if is_logged(project) else PUBLISHED, project.lakehouse_path()
-    if is_logged(project) and (stored := lake.column_names(lakehouse, LOG)) and STATE.name not in stored:
+    columns = (*PUBLISHED, STATE) if is_logged(project) else PUBLISHED
+    stored = lake.column_names(project.lakehouse_path(), LOG)
+    if is_logged(project) and stored and STATE.name not in stored:  # of a catalog that all shared
         spark.sql(f"alter table {LOG} add columns ({ddl((STATE,))})")
-    if not lake.exists(project.lakehouse_path(), LOG):  # so that the catalog has it
+    if not stored:  # so that the catalog has it
         spark.sql(
             f"create table if not exists {LOG} (\n  {ddl(columns)}\n) using delta "
             "tblproperties (delta.enableDeletionVectors = false)"

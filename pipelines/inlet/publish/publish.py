@@ -62,9 +62,9 @@ def run(
     last, before = published(project, spark), newest(project)
     if before and before["number"] > last.number:
         raise ConfigError(
-            f"The catalog shows point {last.number}, and the newest is {before['number']}: other runs on this "
-            "lakehouse had another catalog, through Spark Connect",
-            "Set SPARK_REMOTE as for those runs",
+            f"The catalog shows point {last.number}, and the newest is {before['number']}: the last run on this "
+            "lakehouse had another catalog",
+            "Run with that catalog: set SPARK_REMOTE as for that run, or restore the catalog of that day",
         )
     if last.number > (before or {"number": 0})["number"]:  # a run died between the two
         log(project, spark, last, before)

@@ -21,6 +21,9 @@ VIEWS = {"goldengate": HEADER, "linkexpress": OF_JOURNALS}  # vendor -> members;
 WITHOUT = {"linkexpress_group", "linkexpress_table"}  # codecs of these whose records have no header
 OWN = {"goldengate": "hdr_ind"}  # the member that headers of the vendor's other forms do not have
 PLACE = ("source", "source_schema", "source_table", "change_seq", "transaction_id")
+# No row lacks its change_seq: the choice keeps Spark 4.1 from casting members while it reads, before it filters
+# (spark.sql.variant.pushVariantIntoScan): also those of other codecs, which may have another type
+OF_FILTERED_ROWS = "if(change_seq is null, parse_json(change_seq), header)"
 COMMENT = (
     "A view: the header of each {vendor} change, its members as columns. Null where a header lacks the member, "
     "and where a text is not UTF-8 (`header` has its bytes). A source with `header: false` has no rows."
@@ -79,7 +82,7 @@ def _member(column: Column) -> str:
     """SQL for a member of the header; null where it is absent or null. A text may have come as bytes; some that are not
     UTF-8 would break whoever reads the answer.
     """
-    value = f"variant_get(header, '$.{column.name}', '{column.type}')"
+    value = f"variant_get({OF_FILTERED_ROWS}, '$.{column.name}', '{column.type}')"
     if column.type == "string":
         return f"try_validate_utf8({value})"
     return f"if(is_variant_null({value}), null, {value})" if column.type == "variant" else value

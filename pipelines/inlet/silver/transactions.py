@@ -210,7 +210,7 @@ def withdraw(spark: "SparkSession", rows: str, has_others: bool = False, first: 
 
 
 def _merge(spark: "SparkSession", runs, open_ids, has_others: bool, first: First | None) -> None:
-    """Tell the transactions of these ids anew from all of silver; the others as `runs` has them."""
+    """Write the transactions of these ids again from all of silver; the others as `runs` has them."""
     by_id = "over (partition by source, transaction_id order by change_seq)"
     with ExitStack() as held:
         ids = engine.view(open_ids, held, "open_ids")
