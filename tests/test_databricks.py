@@ -191,7 +191,12 @@ def test_extras_that_sources_need_are_packages_and_never_spark(tmp_path):
     }
     project = made(tmp_path, sources=sources)
     assert databricks_bundle.extras(project) == ["kafka", "s3"]
-    assert job(project)["environments"][0]["spec"]["dependencies"][1:] == ["confluent-kafka", "s3fs"]
+    assert job(project)["environments"][0]["spec"]["dependencies"][1:] == [
+        "confluent-kafka",
+        "aiobotocore",
+        "botocore",
+        "s3fs",
+    ]
 
 
 @pytest.mark.parametrize(
