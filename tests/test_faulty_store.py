@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from inlet import config, publish, storage, store_errors
+from inlet import bronze, config, publish, storage, store_errors
 from inlet.bronze import blocks, landing
 from inlet.commands import serve
 from inlet.errors import InletError, TryAgain
 from inlet.gold import generate
 from tests import faulty_store, projects, stores
+from tests.both_ways import in_tasks
 from tests.encode import linkexpress
 from tests.test_cli import inlet
 from tests.test_storage import plan, project_of, with_storage
@@ -129,6 +130,33 @@ def test_a_planned_object_of_a_store_that_stays_busy_is_not_set_aside(faulty, up
     fail(failing(503, "SlowDown", "GET"))
     with pytest.raises(TryAgain, match="its store does not answer"):
         landing._problem_now(project, row)
+
+
+@pytest.mark.parametrize(
+    "status, code, expected",
+    [
+        (503, "SlowDown", "its store does not answer"),
+        (403, "AccessDenied", "a person: it cannot be opened"),
+        (404, "NoSuchKey", None),
+    ],
+)
+def test_a_store_that_fails_in_a_task_fails_as_in_the_driver(faulty, upstream, tmp_path, status, code, expected):
+    endpoint, fail, _ = faulty
+    for number in range(3):
+        upstream[1].put_object(Bucket="landing", Key=f"tasks/{number}.lxg", Body=faulty_store.OBJECT)
+    project = project_of(tmp_path, "s3://landing/tasks/*.lxg", endpoint)
+    fail(failing(status, code, "GET"))
+    outcomes = []
+    for planned in (plan, in_tasks):
+        try:
+            found = planned(project, bronze.History(project, [])) if planned is in_tasks else planned(project)
+            outcomes.append((found.files, found.held, found.waiting, None))
+        except TryAgain as error:
+            outcomes.append(([], {}, {}, (error.message, error.remedy)))
+    assert outcomes[0] == outcomes[1]
+    files, held, waiting, error = outcomes[0]
+    said = [*held.values(), *filter(None, [error and error[0]])]
+    assert (files, waiting) == ([], {}) and all(expected in words for words in said) and bool(said) == bool(expected)
 
 
 def test_a_body_that_breaks_off_is_read_again(faulty, upstream, tmp_path):

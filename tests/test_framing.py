@@ -14,7 +14,7 @@ from inlet.codecs.codec import OWN
 from inlet.codecs.results import Block, Cut, Mark
 from inlet.errors import Reject
 from inlet.source import Source
-from tests import projects
+from tests import both_ways, projects
 
 SOURCE = Source(name="s", codec="toy", **{"from": "landing"})
 TWO = [Block(0, 2, {}, 1), Block(2, 2, {}, 2)]
@@ -79,7 +79,7 @@ def test_a_file_whose_codec_needs_no_context_goes_on_where_it_was(tmp_path, monk
     file.parent.mkdir()
     for text in ("TITLE\none\n", "TITLE\none\ntwo\n"):
         file.write_text(text)
-        [row] = bronze.plan_batch(project, list(project.sources.values()), bronze.History(project, landed)).files
+        [row] = both_ways.planned(project, bronze.History(project, landed)).files
         kept += [(block["bytes"], block["context"]) for block in blocks.units_of(project, row)]
         landed.append(row)
     assert kept == [(b"TITLE\none\n", "{}"), (b"two\n", "{}")]

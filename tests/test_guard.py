@@ -6,7 +6,8 @@ import signal
 import pyarrow as pa
 import pytest
 
-from inlet.bronze.guard import guarded
+from inlet import storage
+from inlet.bronze.guard import apart, guarded
 from inlet.errors import ConfigError
 
 
@@ -52,6 +53,17 @@ def test_a_unit_whose_decoder_ends_its_process_is_set_aside_and_the_others_go_on
         [2, 4, 6, 8],
         {9: "its process was ended by signal 9 (Killed)", 10: "its process ended with code 3", 7: "seven is no number"},
     )
+
+
+@pytest.mark.parametrize(
+    "has_opened, path, is_apart",
+    [(False, "landing/a", True), (True, "landing/a", True), (False, "s3://a/b", True), (True, "s3://a/b", False)],
+)
+def test_a_file_of_a_store_is_read_apart_unless_this_process_has_a_client_of_a_store(
+    monkeypatch, has_opened, path, is_apart
+):
+    monkeypatch.setattr(storage, "_has_opened", has_opened)
+    assert (apart(os.getpid, path) != os.getpid()) == is_apart
 
 
 @pytest.mark.parametrize("is_apart", [False, True])

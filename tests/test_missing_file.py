@@ -8,7 +8,7 @@ import os
 from inlet import bronze, silver
 from inlet.bronze import blocks
 from inlet.commands import replay
-from tests import projects
+from tests import both_ways, projects
 from tests.encode.goldengate_columns import Table, integer
 from tests.encode.goldengate_tokens import FIRST, LAST
 from tests.encode.goldengate_trail import Trail
@@ -41,7 +41,7 @@ def test_files_behind_a_missing_one_wait_then_are_rejected_and_read_when_it_come
         os.utime(landing / name, (at, at))
 
     def planned():
-        found = bronze.plan_batch(project, list(project.sources.values()), bronze.History(project, before))
+        found = both_ways.planned(project, bronze.History(project, before))
         before.extend(row | {"landed_at": None} for row in found.files)
         rows = [(row["path"], row["problem"] and json.loads(row["problem"])["kind"]) for row in found.files]
         return rows, found.held
@@ -79,11 +79,11 @@ def test_a_file_that_ends_in_a_record_of_several_is_read_up_to_it_until_the_next
     (first, data), (second, after) = broken_off().files
     (tmp_path / "landing").mkdir()
     (tmp_path / "landing" / first).write_bytes(data)
-    rows = bronze.plan_batch(project, list(project.sources.values()), bronze.History(project, [])).files
+    rows = both_ways.planned(project, bronze.History(project, [])).files
     assert [row["path"] for row in rows] == [f"landing/{first}"] and rows[0]["ofs_end"] < len(data)
     (tmp_path / "landing" / second).write_bytes(after)
     before = [row | {"landed_at": None} for row in rows]
-    rows += bronze.plan_batch(project, list(project.sources.values()), bronze.History(project, before)).files
+    rows += both_ways.planned(project, bronze.History(project, before)).files
     assert [(row["path"], row["problem"]) for row in rows[1:]] == [
         (f"landing/{name}", None) for name in (first, second)
     ]
@@ -101,7 +101,7 @@ def test_a_settled_file_that_ends_in_a_record_of_several_goes_on_by_a_replay(spa
     (landing / first).write_bytes(data)
     run(project, spark)
     (landing / second).write_bytes(after)
-    held = bronze.plan_batch(project, list(project.sources.values()), bronze.History(project)).held
+    held = both_ways.planned(project, bronze.History(project)).held
     assert "whose rest was rejected: `inlet replay`" in held[f"landing/broken_off/{second}"]
     [reject] = replay.unresolved(project, "broken_off")
     assert reject["kind"] == "truncated"

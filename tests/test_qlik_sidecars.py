@@ -18,7 +18,7 @@ from inlet.commands import decode, doctor, inspection
 from inlet.commands.file_state import file_state
 from inlet.commands.status import status
 from inlet.errors import ConfigError
-from tests import lakes, projects
+from tests import both_ways, lakes, projects
 from tests.encode import qlik_change_table as encode
 from tests.encode.qlik_dfm import dfm
 from tests.test_qlik_change_table import ITEMS, NAMES, contract, seq, source
@@ -70,7 +70,7 @@ def parquet(first: int, num: int) -> bytes:
 
 
 def planned(project, before: list[dict]) -> bronze.Plan:
-    found = bronze.plan_batch(project, list(project.sources.values()), bronze.History(project, before))
+    found = both_ways.planned(project, bronze.History(project, before))
     before.extend(row | {"landed_at": None} for row in found.files)
     return found
 

@@ -28,7 +28,7 @@ from inlet.errors import AccountingError, ConfigError, TryAgain
 from inlet.fields import variant
 from inlet.gold import generate
 from inlet.silver import parts
-from tests import projects
+from tests import both_ways, projects
 from tests.test_pipeline import REPO
 from tests.toy import codec as toy
 from tests.toy import encode
@@ -109,8 +109,7 @@ def make(root, lakehouse, sources: dict, tables=(ITEMS, NOTES)) -> config.Projec
 
 def plan(project, *sources: str) -> bronze.Plan:
     """In: sources; none for all."""
-    chosen = [project.sources[name] for name in sources or project.sources]
-    return bronze.plan_batch(project, chosen, bronze.History(project))
+    return both_ways.planned(project, bronze.History(project), *sources)
 
 
 def run(project, spark) -> dict:

@@ -107,6 +107,7 @@ SCHEMES = {
     "gs": Scheme("gcs", ("endpoint",), lambda store: {"endpoint_url": store.endpoint} if store.endpoint else {}),
 }
 _stores: dict[str, Store] = {}  # of the project that was read last, by how addresses begin
+_has_opened = False
 
 
 def use(stores: dict[str, Store]) -> None:
@@ -172,7 +173,8 @@ def open_store(place: str) -> "tuple[AbstractFileSystem, str]":
     installed, or fsspec knows no such store."""
     import fsspec
 
-    known = scheme_of(place)
+    global _has_opened
+    known, _has_opened = scheme_of(place), _has_opened or not is_local(place)
     try:
         if known is None:
             return fsspec.core.url_to_fs(place)
@@ -183,6 +185,11 @@ def open_store(place: str) -> "tuple[AbstractFileSystem, str]":
     except (ImportError, ValueError) as error:
         remedy = f"pip install 'inlet[{known.extra}]'" if known else "See to what the error says"
         raise EnvironmentLacks(f"{without_user(place)} cannot be opened: {error}", remedy) from error
+
+
+def has_opened() -> bool:
+    """True if this process has opened a store, so that it may have a client with threads and connections."""
+    return _has_opened
 
 
 def find(pattern: str) -> Iterator[tuple[str, dict]]:

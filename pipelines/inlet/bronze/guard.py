@@ -13,6 +13,7 @@ import re
 import signal
 import sys
 import traceback
+from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 
@@ -132,6 +133,12 @@ def _found(call):
 
 
 def apart(call, *paths: str):
-    """What a call gives, made in a process of its own; in this one where there is nothing to read, and for addresses,
-    whose clients do not outlive a fork."""
-    return in_child(call) if paths and all(map(storage.is_local, paths)) else call()
+    """What a call gives, made in a process of its own; in this one where there is nothing to read, or a fork is not
+    safe."""
+    return in_child(call) if paths and can_be_apart(paths) else call()
+
+
+def can_be_apart(paths: Iterable[str]) -> bool:
+    """True if a process of its own can read these files. The clients of stores that this process has opened do not
+    outlive a fork."""
+    return not storage.has_opened() or all(map(storage.is_local, paths))

@@ -10,10 +10,12 @@ next run: what it held then was never landed, and no file can hold up the others
 
 import json
 from datetime import UTC, datetime
+from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from inlet import lake
-from inlet.bronze import blocks, kafka, lookups, messages, ordered, small_batches
+from inlet.bronze import blocks, kafka, lookups, messages, ordered, small_batches, tasks
 from inlet.bronze.files import as_problem, ends_its_reader, first_line, rewritten, why
 from inlet.bronze.guard import Died, apart, said_by_worker
 from inlet.bronze.history import SET_ASIDE
@@ -21,7 +23,7 @@ from inlet.bronze.plan import Plan
 from inlet.bronze.transports import TRANSPORTS
 from inlet.config import Project
 from inlet.errors import ConfigError, EnvironmentLacks, InletError, TryAgain
-from inlet.lake import spark_errors
+from inlet.lake import engine, spark_errors
 from inlet.sql import literal, plain_among
 
 if TYPE_CHECKING:
@@ -55,7 +57,7 @@ def write_units(project: Project, spark: "SparkSession", new: Plan) -> None:
         try:
             _append(project, spark, has_messages, files, new.batch_id)
         except spark_errors.errors() as error:
-            problems = [problem for row in files if (problem := _problem_now(project, row))]
+            problems = _problems_now(project, spark, files)
             if not problems and isinstance(said_by_worker(error), TryAgain):  # it was silent, and may be again
                 found = str(said_by_worker(error))
                 problems = [
@@ -163,6 +165,21 @@ def _append_small(project: Project, has_messages: bool, files: list[dict], batch
         return False
     lookups.land(project, batch_id, files, None)  # what the files bring; no message of them names more
     return True
+
+
+def _problems_now(project: Project, spark: "SparkSession", files: list[dict]) -> list[dict]:
+    """The rows of planned files that are not as planned any more, with their problems. Many or large files are read in
+    tasks where these run on other machines."""
+    of_brokers = [row for row in files if project.sources[row["source"]].broker]
+    others, size_of = [row for row in files if row not in of_brokers], itemgetter("ofs_end")
+    if engine.is_apart() and tasks.are_worth(list(map(size_of, others))):
+        found = tasks.each(spark, partial(_problems_of, project), tasks.dealt(others, size_of))
+        return _problems_of(project, of_brokers) + [problem for problems in found for problem in problems]
+    return _problems_of(project, files)
+
+
+def _problems_of(project: Project, files: list[dict]) -> list[dict]:
+    return [problem for row in files if (problem := _problem_now(project, row))]
 
 
 def _problem_now(project: Project, row: dict) -> dict | None:

@@ -6,8 +6,9 @@ A link that leaves its source's folder is not followed. A file that cannot be op
 run; no file keeps another one from being planned.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from inlet import store_errors
 from inlet.bronze import deliveries, file_rows, history, kafka, ordered, places, purged
@@ -20,6 +21,9 @@ from inlet.codecs.codec import offers
 from inlet.config import Project
 from inlet.errors import InletError, Reject, TryAgain
 from inlet.source import Source
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @dataclass
@@ -71,8 +75,15 @@ class Plan:
         ]
 
 
-def plan_batch(project: Project, sources: list[Source], past: History, now: float | None = None) -> Plan:
-    """What there is to land now. Out: a Plan, without files when nothing is new."""
+def plan_batch(
+    project: Project,
+    sources: list[Source],
+    past: History,
+    now: float | None = None,
+    spark: Callable[[], "SparkSession"] | None = None,
+) -> Plan:
+    """What there is to land now. In: what begins a session, which is called where its tasks run on other machines and
+    have much to read. Out: a Plan, without files when nothing is new."""
     new = Plan(batch_id=past.next_batch)
     last, good = dict[Place, Reading](), dict[Place, Reading]()  # of the files that are listed
     begun = dict[Place, int]()  # -> the batch that read it first
@@ -89,7 +100,7 @@ def plan_batch(project: Project, sources: list[Source], past: History, now: floa
         begun |= history.begun(readings)
         wanted += _wanted(project, source, listed, last, good, unplaced, new, now)
     places.hold(project, wanted, past)
-    _plan_wanted(project, wanted, file_rows.of_files(project, wanted, past, unplaced), last, new)
+    _plan_wanted(project, wanted, file_rows.of_files(project, wanted, past, unplaced, spark), last, new)
     for source in sources:
         if source.name in new.listed and source.name not in new.unlisted:
             purged.plan(project, source, past, new)

@@ -57,11 +57,15 @@ def steps_to_run(step: str | None, until: str | None) -> tuple[str, ...]:
 
 
 def find_work(project: Project, steps: tuple[str, ...], sources: list[str], tables: list[str]) -> Work:
-    """What there is to do, found without Spark. Raises: ConfigError for an unknown source or table."""
+    """What there is to do, found without Spark, unless tasks on other machines read new files. Raises: ConfigError for
+    an unknown source or table."""
+    from inlet.lake.spark import session
+
     chosen = [config.known(project.sources, name, "source") for name in sources] or list(project.sources.values())
     wanted = project.table_names(tables)
     past = bronze.History(project)
-    plan = bronze.plan_batch(project, chosen, past) if "bronze" in steps else bronze.Plan(0)
+    begun = partial(session, project.lakehouse_path())
+    plan = bronze.plan_batch(project, chosen, past, spark=begun) if "bronze" in steps else bronze.Plan(0)
     purged.keep(project, plan, past)
     unlanded = silver.pending(project) if "silver" in steps or "bronze" in steps else []
     due = replay.due(project, [source.name for source in chosen]) if "silver" in steps else []
@@ -257,7 +261,9 @@ def _finish_landing(project: Project, spark: "SparkSession", work: Work, log: Lo
 def _bronze(project: Project, spark: "SparkSession", work: Work, log: Log) -> list[int]:
     # a file that was set aside by now is planned anew: until then it was counted on; so is one that was framed again
     is_old = work.unlanded or work.due
-    plan = bronze.plan_batch(project, work.sources, bronze.History(project)) if is_old else work.plan
+    plan = (
+        bronze.plan_batch(project, work.sources, bronze.History(project), spark=lambda: spark) if is_old else work.plan
+    )
     pending = []
     say_what_loads_lack(project, plan, log)
     if plan.files:

@@ -1,0 +1,58 @@
+"""Work on files in Spark's tasks, where these run on other machines: what reads the bytes of many files does not pass
+through the driver.
+
+A task is given what it works on as Python objects, and answers with Python objects: both are pickled, as the package
+that it runs is this one. An error of a store, or any other InletError, is an answer, too: the driver raises it as if it
+had done the work.
+"""
+
+import pickle
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from inlet.bronze.files import MAX_TASKS
+from inlet.errors import InletError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NUM_FILES, NUM_BYTES = 200, 256 << 20  # from which on tasks are worth it
+
+
+def are_worth(sizes: Sequence[int]) -> bool:
+    """True if files of these sizes are so many, or so large, that tasks read them sooner, or spare the driver."""
+    return len(sizes) >= NUM_FILES or sum(sizes) >= NUM_BYTES
+
+
+def dealt(items: Sequence, size_of: Callable[[Any], int]) -> list[list]:
+    """Items in as many parts as there may be tasks, about equal in size."""
+    by_size = sorted(items, key=size_of, reverse=True)
+    num_tasks = min(len(by_size), MAX_TASKS)
+    return [by_size[number::num_tasks] for number in range(num_tasks)]
+
+
+def each(spark: "SparkSession", call: Callable[[Any], Any], parts: Sequence) -> list:
+    """What a function gives for each part, in order; a part is a task. In: a function that can be pickled. Raises: the
+    InletError of the first part that raised one."""
+    packed = [pickle.dumps(part) for part in parts]
+
+    def work(batches):
+        import pyarrow as pa
+
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                answer = pickle.dumps(_answer(call, pickle.loads(packed[number])))
+                yield pa.RecordBatch.from_pydict({"id": [number], "answer": [answer]})
+
+    rows = spark.range(0, len(parts), 1, len(parts)).mapInArrow(work, "id long, answer binary").collect()
+    answers = [pickle.loads(answer) for _, answer in sorted((row[0], bytes(row[1])) for row in rows)]
+    if error := next((answer for answer in answers if isinstance(answer, InletError)), None):
+        raise error
+    return answers
+
+
+def _answer(call, part):
+    try:
+        return call(part)
+    except InletError as error:
+        return error
