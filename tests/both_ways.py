@@ -38,6 +38,7 @@ def in_tasks(project: config.Project, past: bronze.History, *sources: str, **giv
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(engine, "is_apart", lambda: True)
         patched.setattr(tasks, "NUM_FILES", 1)
+        patched.setattr(tasks, "NUM_A_TASK", 2)
         chosen = [project.sources[name] for name in sources or project.sources]
         return bronze.plan_batch(project, chosen, past, spark=Tasks, **given)
 

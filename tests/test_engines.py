@@ -44,6 +44,17 @@ DataFrame.persist = DataFrame.cache = DataFrame.checkpoint = DataFrame.localChec
 from inlet.cli import main
 main()
 """  # what Databricks' serverless compute refuses, as its documentation says
+IN_TASKS = """
+from inlet.bronze import blocks, tasks
+from inlet.cli import main
+
+def plan_file(*given):
+    raise AssertionError("the driver reads new files")
+
+blocks.plan_file, tasks.NUM_FILES = plan_file, 1
+main()
+"""  # files of records are planned by tasks, whose package is not changed
+RUN_IN_TASKS = [sys.executable, "-c", IN_TASKS, "run"]
 RUNS = ((1, 2), (3, 4))  # which batches of the feed come before each run
 NUM_FILES, NUM_ITEMS = 2, 12_000
 OF_RUNS = {"batch_id"}  # a column that tells one run from another
@@ -140,7 +151,7 @@ def check_depot(root: Path) -> None:
 def test_a_run_goes_on_where_a_client_was_killed_and_where_a_connect_server_went_away(tmp_path):
     root = depot(tmp_path)
     with sparks.connect(tmp_path) as address:
-        with begun(root, RUN, SPARK_REMOTE=address) as killed:
+        with begun(root, RUN_IN_TASKS, SPARK_REMOTE=address) as killed:
             wait_for(killed, root, "silver/changes/*.parquet")  # it is being written
             killed.kill()
         running = begun(root, RUN, SPARK_REMOTE=address)
@@ -172,6 +183,9 @@ def test_a_standalone_cluster_makes_the_same_gold(embedded, tmp_path):
     with sparks.cluster(tmp_path) as master:
         python = str(tmp_path / "worker_python")
         assert gold(tmp_path, RUN, INLET_MASTER=master, PYSPARK_PYTHON=python) == embedded
+        root = depot(tmp_path / "depot")
+        run(root, RUN_IN_TASKS, INLET_MASTER=master, PYSPARK_PYTHON=python)
+        check_depot(root)
 
 
 def test_spark_submit_makes_the_same_gold(embedded, tmp_path):

@@ -16,7 +16,8 @@ from inlet.errors import InletError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-NUM_FILES, NUM_BYTES = 200, 256 << 20  # from which on tasks are worth it
+NUM_FILES, NUM_BYTES = 500, 256 << 20  # from which on tasks are worth it
+NUM_A_TASK, BYTES_A_TASK = 50, 64 << 20  # at least: a task costs half a second, whatever it does
 
 
 def are_worth(sizes: Sequence[int]) -> bool:
@@ -25,9 +26,10 @@ def are_worth(sizes: Sequence[int]) -> bool:
 
 
 def dealt(items: Sequence, size_of: Callable[[Any], int]) -> list[list]:
-    """Items in as many parts as there may be tasks, about equal in size."""
+    """Items in a part for each task, about equal in size."""
     by_size = sorted(items, key=size_of, reverse=True)
-    num_tasks = min(len(by_size), MAX_TASKS)
+    num_worth = max(len(items) // NUM_A_TASK, sum(map(size_of, items)) // BYTES_A_TASK, 1)
+    num_tasks = min(len(items), MAX_TASKS, num_worth)
     return [by_size[number::num_tasks] for number in range(num_tasks)]
 
 
