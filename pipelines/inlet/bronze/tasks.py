@@ -8,6 +8,7 @@ had done the work.
 
 import pickle
 from collections.abc import Callable, Sequence
+from heapq import heapreplace
 from typing import TYPE_CHECKING, Any
 
 from inlet.bronze.files import MAX_TASKS
@@ -26,11 +27,15 @@ def are_worth(sizes: Sequence[int]) -> bool:
 
 
 def dealt(items: Sequence, size_of: Callable[[Any], int]) -> list[list]:
-    """Items in a part for each task, about equal in size."""
-    by_size = sorted(items, key=size_of, reverse=True)
+    """Items in a part for each task, about equal in work: each goes to the part that has least so far."""
     num_worth = max(len(items) // NUM_A_TASK, sum(map(size_of, items)) // BYTES_A_TASK, 1)
     num_tasks = min(len(items), MAX_TASKS, num_worth)
-    return [by_size[number::num_tasks] for number in range(num_tasks)]
+    parts: list[tuple[int, int, list]] = [(0, number, []) for number in range(num_tasks)]
+    for item in sorted(items, key=size_of, reverse=True):
+        work, number, part = parts[0]
+        part.append(item)
+        heapreplace(parts, (work + size_of(item) + BYTES_A_TASK // NUM_A_TASK, number, part))
+    return [part for _, _, part in parts]
 
 
 def each(spark: "SparkSession", call: Callable[[Any], Any], parts: Sequence) -> list:
