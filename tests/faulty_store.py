@@ -3,8 +3,9 @@
 `python -m tests.faulty_store UPSTREAM` prints its port. It has a bucket `many` of NUM_MANY objects by itself, which
 it lists in pages; every other request goes to the upstream.
 
-`PUT /_faults` takes a list of faults: `of`, a method, LIST or *; `times`, for how many requests (none: for ever); and
-what the answer is: `status` and `code`, or a body that breaks off after `len_sent` bytes, or none (`is_silent`).
+`PUT /_faults` takes a list of faults: `of`, a method, LIST or *; `by`, how its client calls itself, in part; `times`,
+for how many requests (none: for ever); and what the answer is: `status` and `code`, or a body that breaks off after
+`len_sent` bytes, or none (`is_silent`).
 `GET /_requests` answers how many requests of each kind came since the last time.
 """
 
@@ -46,7 +47,7 @@ class Handler(BaseHTTPRequestHandler):
             requests.clear()
             return self.send(200, counted.encode())
         requests[kind] += 1
-        if fault := next((one for one in faults if one["of"] in (kind, "*") and one.get("times") != 0), None):
+        if fault := next((one for one in faults if self.is_of(one, kind)), None):
             return self.fail(fault)
         if kind == "LIST" and url.path.rstrip("/") == "/many":
             return self.send(200, page(int(asked.get("continuation-token", 0))))
@@ -55,6 +56,10 @@ class Handler(BaseHTTPRequestHandler):
         return self.forward(body)
 
     do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = answer
+
+    def is_of(self, fault: dict, kind: str) -> bool:
+        is_by = fault.get("by", "") in self.headers.get("User-Agent", "")
+        return fault["of"] in (kind, "*") and is_by and fault.get("times") != 0
 
     def fail(self, fault: dict) -> None:
         if "times" in fault:

@@ -44,6 +44,12 @@ def started(words: list[str], folder: Path, port: int, **variables: str) -> Iter
             time.sleep(0.2)
         yield server
     finally:
+        end(server)
+
+
+def end(server: subprocess.Popen) -> None:
+    """End a server with all its children, as if its machine went away; again does no harm."""
+    if server.poll() is None:
         os.killpg(server.pid, signal.SIGKILL)
         server.wait()
 
@@ -73,10 +79,11 @@ def connect(folder: Path, *settings: str) -> Iterator[str]:
 
 
 @contextmanager
-def cluster(folder: Path, num_workers: int = 2) -> Iterator[str]:
-    """A standalone cluster with workers of one core. Out: its master, as Spark names it."""
+def cluster(folder: Path, num_workers: int = 2) -> Iterator[tuple[str, list[subprocess.Popen]]]:
+    """A standalone cluster with workers of one core. Out: its master, as Spark names it; its workers, whose executors
+    are in their process groups."""
     port, deploy = free_port(), [str(HOME / "bin" / "spark-class"), "org.apache.spark.deploy"]
-    master = f"spark://127.0.0.1:{port}"
+    master, workers = f"spark://127.0.0.1:{port}", list[subprocess.Popen]()
     with ExitStack() as running:
         words = ["-h", "127.0.0.1", "-p", str(port), "--webui-port", "0"]
         running.enter_context(started([deploy[0], f"{deploy[1]}.master.Master", *words], folder, port))
@@ -98,5 +105,5 @@ def cluster(folder: Path, num_workers: int = 2) -> Iterator[str]:
                 str(own),
                 master,
             ]
-            running.enter_context(started([deploy[0], f"{deploy[1]}.worker.Worker", *words], own, at))
-        yield master
+            workers.append(running.enter_context(started([deploy[0], f"{deploy[1]}.worker.Worker", *words], own, at)))
+        yield master, workers

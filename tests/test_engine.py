@@ -53,6 +53,24 @@ def test_only_what_the_kind_of_spark_can_say_is_taken_for_its_end(monkeypatch, v
     assert (worded and type(worded)) == kind
 
 
+def test_what_a_killed_client_has_begun_is_interrupted_and_refused_before_the_next_session_takes_its_place(
+    tmp_path, monkeypatch
+):
+    path, done = tmp_path / "_session", []
+    monkeypatch.setattr(connect, "_interrupt_former", done.append)
+
+    def is_killed():
+        raise KeyboardInterrupt
+
+    path.write_text("former")
+    with pytest.raises(KeyboardInterrupt):
+        connect.hold("next", path, is_killed)
+    end = connect.hold("next", path, lambda: done.append(path.read_text()))
+    assert (done, path.read_text()) == (["former"] * 3, "next")
+    end()
+    connect.hold("another", path, is_killed)
+
+
 def test_a_lakehouse_goes_on_through_connect_from_the_point_of_its_own_catalog(tmp_path):
     project = projects.make(tmp_path)
     row = lakes.point(3, lakes.BEGAN, depot=lakes.seq(5))

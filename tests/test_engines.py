@@ -180,7 +180,7 @@ def test_workers_of_a_connect_server_get_by_with_a_gibibyte(embedded, tmp_path):
 
 
 def test_a_standalone_cluster_makes_the_same_gold(embedded, tmp_path):
-    with sparks.cluster(tmp_path) as master:
+    with sparks.cluster(tmp_path) as (master, _):
         python = str(tmp_path / "worker_python")
         assert gold(tmp_path, RUN, INLET_MASTER=master, PYSPARK_PYTHON=python) == embedded
         root = depot(tmp_path / "depot")
@@ -188,8 +188,23 @@ def test_a_standalone_cluster_makes_the_same_gold(embedded, tmp_path):
         check_depot(root)
 
 
+@pytest.mark.parametrize("file", ["silver/changes/*.parquet", "gold/items__current/_delta_log/*0.json"])
+def test_a_run_survives_a_worker_of_its_cluster_or_leaves_the_rest_to_the_next_one(tmp_path, file):
+    root, python = depot(tmp_path), str(tmp_path / "worker_python")
+    with sparks.cluster(tmp_path) as (master, workers):
+        running = begun(root, RUN, INLET_MASTER=master, PYSPARK_PYTHON=python)
+        wait_for(running, root, file)
+        sparks.end(workers[0])
+        _, err = running.communicate(timeout=300)
+        message = f"The Spark cluster at {master} does not answer, or has lost workers"
+        assert running.returncode == 0 or (running.returncode == 6 and message in err), err[-6000:]
+        assert "Traceback" not in err
+        run(root, RUN, INLET_MASTER=master, PYSPARK_PYTHON=python)
+    check_depot(root)
+
+
 def test_spark_submit_makes_the_same_gold(embedded, tmp_path):
-    with sparks.cluster(tmp_path) as master:
+    with sparks.cluster(tmp_path) as (master, _):
         ask = "import inlet.cli.__main__ as program; print(program.__file__)"  # as docs/clusters.md has it
         program = subprocess.check_output([sys.executable, "-c", ask], text=True, cwd=REPO / "pipelines").strip()
         submit = [str(sparks.HOME / "bin" / "spark-submit"), "--master", master, "--packages", sparks.jars.DELTA]

@@ -5,15 +5,17 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from inlet import bronze, config, publish, storage, store_errors
 from inlet.bronze import blocks, landing
-from inlet.commands import serve
+from inlet.commands import runs, serve
 from inlet.errors import InletError, TryAgain
 from inlet.gold import generate
+from inlet.log import Log
 from tests import faulty_store, projects, stores
 from tests.both_ways import in_tasks
 from tests.encode import linkexpress
@@ -288,6 +290,18 @@ def test_a_server_goes_on_while_the_store_of_its_lakehouse_is_busy(faulty, tmp_p
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as server:  # in place of Spark's; it ends with its input
         assert serve.wait(config.load(tmp_path), server) == 0
     assert "the views stay at their point for now: The store of the lakehouse" in capsys.readouterr().err
+
+
+def test_the_end_of_a_run_does_not_wait_for_a_silent_store_to_note_it(faulty, tmp_path, monkeypatch, capsys):
+    endpoint, fail, _ = faulty
+    lakehouse_at(endpoint, tmp_path)
+    monkeypatch.setattr(runs, "NOTE_SECONDS", 0.5)
+    fail({"of": "*", "is_silent": True})
+    began = time.monotonic()
+    with pytest.raises(TryAgain, match="meant"), runs.recorded(config.load(tmp_path), Log()):
+        raise TryAgain("meant", "")
+    assert time.monotonic() - began < 5
+    assert "could not be noted in _runs: s3://landing/house did not answer" in capsys.readouterr().err
 
 
 def test_errors_of_a_file_of_a_lakehouse_are_those_of_its_store(faulty, monkeypatch):

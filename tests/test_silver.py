@@ -5,6 +5,8 @@ import os
 import random
 import resource
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from itertools import count
@@ -22,6 +24,7 @@ from inlet.codecs.linkexpress import group as linkexpress_codec
 from inlet.codecs.qlik import json_messages
 from inlet.commands import doctor
 from inlet.errors import AccountingError, ConfigError, InletError
+from inlet.lake import fence
 from inlet.silver import blocks, change_files, decode, other_rows, recover, small_batches, transactions
 from inlet.silver.batch import Account
 from tests import lakes, projects, scenarios
@@ -275,6 +278,51 @@ def test_a_batch_whose_lines_of_the_ledger_are_there_in_part_is_named(tmp_path):
     silver.check_ledger(project, 4, files)
     [finding] = doctor._batches(project)
     assert not finding.is_good and finding.remedy.startswith("Restore silver.batches")
+
+
+def insert(rows, table: str) -> None:
+    rows.createOrReplaceTempView("late_rows")
+    rows.sparkSession.sql(f"insert into {table} select * from late_rows")
+
+
+def merge(rows, table: str) -> None:
+    rows.createOrReplaceTempView("late_rows")
+    rows.sparkSession.sql(f"""
+        merge into {table} t using late_rows l on t.batch_id = l.batch_id and t.change_seq = l.change_seq
+        when matched then update set * when not matched then insert *""")
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize(("write", "is_by_spark"), [(lake.append, False), (insert, True), (merge, False)])
+def test_what_a_killed_client_has_begun_is_refused_when_it_commits_after_the_next_run_began(
+    spark, lakehouse, tmp_path, write, is_by_spark
+):
+    """As a Connect server does that no interrupt reaches: it reads its version, works, and commits at the end."""
+    table, has_begun, may_end = "silver.control_events", tmp_path / "begun", tmp_path / "may_end"
+    values = {"source": "'late'", "kind": "'ddl'", "change_seq": "'1'", "batch_id": "7L"}
+    columns = {c.name: f"cast({values.get(c.name, 'null')} as {c.type}) as {c.name}" for c in change.TABLES[table]}
+    rows = spark.range(1).selectExpr(*columns.values())
+
+    def working(batches):
+        has_begun.touch()
+        while not may_end.exists():
+            time.sleep(0.05)
+        yield from batches
+
+    with ThreadPoolExecutor(1) as former:
+        late = former.submit(write, rows.repartition(1).mapInArrow(working, rows.schema), table)
+        while not has_begun.exists():
+            assert not late.done(), late.result()
+            time.sleep(0.05)
+        fence.refuse_begun_by(spark, lakehouse, [table]) if is_by_spark else fence.refuse_begun(lakehouse)
+        recover.run(projects.make(tmp_path, lakehouse=lakehouse), spark, 7)
+        lake.append(rows, table)
+        may_end.touch()
+        with pytest.raises(Exception, match="DELTA_METADATA_CHANGED|MetadataChangedException"):
+            late.result()
+    stored = lake.peek(lakehouse, table, ["source", "batch_id"], "where batch_id = 7")
+    spark.sql(f"delete from {table} where batch_id = 7")
+    assert stored == [{"source": "late", "batch_id": 7}]
 
 
 @contextmanager

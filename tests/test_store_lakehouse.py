@@ -7,17 +7,19 @@ import csv
 import io
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 import yaml
 
-from inlet import config
+from inlet import config, lake, publish
 from inlet.commands import serve
 from inlet.gold import generate
 from tests import projects, stores
@@ -33,23 +35,27 @@ def project(tmp_path_factory):
     """A depot whose files and lakehouse are in buckets. Out: its folder, and deliver(number, first item)."""
     root = tmp_path_factory.mktemp("project")
     with stores.s3("lake") as (endpoint, client):
-        made = projects.make(
-            root, {"depot": projects.DEPOT | {"from": "s3://lake/landing/*.lxg"}}, lakehouse="s3://lake/house"
-        )
-        about = root / "pipelines" / "inlet.yml"
-        stored = {"s3://lake": {"endpoint": endpoint, "region": stores.REGION}}
-        about.write_text(yaml.safe_dump(yaml.safe_load(about.read_text()) | {"storage": stored}))
-        shutil.copytree(REPO / "expectations", root / "expectations")
-        shutil.copytree(REPO / "dbt", root / "dbt", ignore=shutil.ignore_patterns("target", "gold"))
-        made = config.load(root)
-        generate.write(made)
+        make(root, endpoint)
+        yield root, partial(deliver, client)
 
-        def deliver(number: int, first: int) -> None:
-            records = projects.item_records(first, 4)
-            body = linkexpress.encode_file(records, True, "big", "cp932", {1: projects.LAYOUT})
-            client.put_object(Bucket="lake", Key=f"landing/2026010503{number:02}00_{number:06}.lxg", Body=body)
 
-        yield root, deliver
+def make(root: Path, endpoint: str) -> None:
+    made = projects.make(
+        root, {"depot": projects.DEPOT | {"from": "s3://lake/landing/*.lxg"}}, lakehouse="s3://lake/house"
+    )
+    about = root / "pipelines" / "inlet.yml"
+    stored = {"s3://lake": {"endpoint": endpoint, "region": stores.REGION}}
+    about.write_text(yaml.safe_dump(yaml.safe_load(about.read_text()) | {"storage": stored}))
+    shutil.copytree(REPO / "expectations", root / "expectations")
+    shutil.copytree(REPO / "dbt", root / "dbt", ignore=shutil.ignore_patterns("target", "gold"))
+    made = config.load(root)
+    generate.write(made)
+
+
+def deliver(client, number: int, first: int, num: int = 4) -> None:
+    records = projects.item_records(first, num)
+    body = linkexpress.encode_file(records, True, "big", "cp932", {1: projects.LAYOUT})
+    client.put_object(Bucket="lake", Key=f"landing/2026010503{number:02}00_{number:06}.lxg", Body=body)
 
 
 def begun(root, machine, *words) -> subprocess.Popen:
@@ -106,7 +112,7 @@ def test_two_machines_write_a_lakehouse_in_turn_and_see_the_same_rows(project):
 
 COMMITS = """
 import sys
-from inlet import config
+from inlet import config, lake, publish
 from inlet.lake.spark import session
 spark = session(config.load(sys.argv[1]).lakehouse_path(), has_catalog=False)
 path = "s3://lake/log/00000000000000000000.json"
@@ -127,6 +133,42 @@ def test_a_commit_of_spark_never_replaces_another(project):
     root, _ = project
     ran = subprocess.run([sys.executable, "-c", COMMITS, str(root)], text=True, capture_output=True)
     assert ran.stdout.splitlines() == ["first is written", "second FileAlreadyExistsException"], ran.stderr
+
+
+BUSY = {"of": "*", "status": 503, "code": "SlowDown"}
+OF_SPARK = {"by": "Hadoop"}
+SAYS_WHY = re.compile("store( of the lakehouse.*)? does not answer: |could not renew its lease")
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize(("after", "fault"), [("bronze", BUSY | OF_SPARK), ("silver", BUSY)])
+def test_a_store_that_fails_while_spark_reads_and_writes_it_ends_the_run_and_the_next_one_goes_on(
+    tmp_path, after, fault, record_property
+):
+    """The checks of a step are done when it begins to fail."""
+    root, num = tmp_path / "project", 12_000  # in each of two files: too many to be written without Spark
+    with stores.s3("lake") as (upstream, client), stores.faulty(upstream) as (endpoint, fail, _):
+        make(root, endpoint)
+        for number in (0, 1):
+            deliver(client, number, number * num, num)
+        failing = begun(root, "a", "run")
+        lines: list[dict] = []
+        while not lines or lines[-1].get("of") != after:
+            line = failing.stderr.readline()
+            assert line, lines
+            lines.append(json.loads(line))
+        fail(fault)
+        began = time.monotonic()
+        lines = [json.loads(line) for line in failing.communicate(timeout=400)[1].splitlines()]
+        record_property("seconds", round(time.monotonic() - began))
+        [message] = [line["message"] for line in lines if line["step"] == "error"]
+        assert failing.returncode == 6 and SAYS_WHY.search(message), message
+        fail()
+        assert publish.newest(config.load(root)) is None
+        done(root, "a", "run")
+        items = asked(root, "a", "select item_id, name from items order by item_id")
+        assert items == [[f"{n}", f"item {n}"] for n in range(2 * num)]
+        assert lake.peek("s3://lake/house", "silver.changes", ["count(*) as num"]) == [{"num": 2 * num}]
 
 
 def until(question, expected, seconds: float = 300) -> None:

@@ -76,10 +76,23 @@ def _s3_delta(store: Store) -> dict[str, str]:
     return {name: value for name, value in given.items() if value}
 
 
+# of a request of Spark's: 2 * 4 tries where the store is silent or breaks off, 6 within 16 s where it is busy. Delta
+# reads its log up to three times. Hadoop's own (core-default.xml) are 200 s a try, and 20 pauses that double from 0.1 s
+SPARK_LIMITS = {
+    "fs.s3a.connection.establish.timeout": "5s",
+    "fs.s3a.connection.timeout": "15s",
+    "fs.s3a.attempts.maximum": "1",
+    "fs.s3a.retry.limit": "3",
+    "fs.s3a.retry.throttle.limit": "5",
+    "fs.s3a.retry.throttle.interval": "500ms",
+}
+
+
 def _s3_spark(store: Store) -> dict[str, str]:
     """Secrets are in none of them: Hadoop's client looks for them in the environment by itself."""
     files = "org.apache.hadoop.fs.s3a.S3AFileSystem"
     given = {"fs.s3.impl": files, "fs.s3a.endpoint": store.endpoint, "fs.s3a.endpoint.region": store.region}
+    given |= SPARK_LIMITS
     given["fs.s3a.path.style.access"] = "true" if store.endpoint else None  # few others have a host a bucket
     commits = {f"spark.delta.logStore.{scheme}.impl": "inlet.ConditionalLogStore" for scheme in ("s3", "s3a")}
     return commits | {f"spark.hadoop.{name}": value for name, value in given.items() if value}

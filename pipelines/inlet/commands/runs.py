@@ -11,8 +11,10 @@ fail a run that is done: what went wrong with them is said in the log.
 """
 
 import json
+from concurrent.futures import Future
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from threading import Thread
 
 from inlet import storage
 from inlet.commands import lineage, metrics
@@ -24,6 +26,7 @@ from inlet.log import Log
 FOLDER = "_runs"
 NUM_SHOWN = 30
 MAX_STEPS = 1000
+NOTE_SECONDS = 20.0  # that the end of a run waits for its note
 
 
 @contextmanager
@@ -44,7 +47,7 @@ def recorded(project: Project, log: Log, command: str = "run", unlisted: dict[st
         failed = failed or together((unlisted or {}).values())
         record = _record(command, began, failed, log.steps[num_before:])
         with _warning(log):
-            keep(project, record)
+            _keep_in_time(project, record)
         metrics.tell(project, log, record)
         lineage.end(project, log, event, record)
 
@@ -56,7 +59,7 @@ def idle(project: Project, log: Log, unlisted: dict[str, InletError]) -> None:
     record = _record("run", datetime.now(UTC), together(unlisted.values()), [])
     with _warning(log):
         if record["exit_code"] != next((run.get("exit_code") for run in last(project, 1)), 0):
-            keep(project, record)
+            _keep_in_time(project, record)
     metrics.tell(project, log, record)
 
 
@@ -81,6 +84,25 @@ def _warning(log: Log):
         yield
     except Exception as error:
         log.say({"step": "warning", "runs": f"this one could not be noted in {FOLDER}: {error}"})
+
+
+def _keep_in_time(project: Project, record: dict) -> None:
+    """`keep`, which a store that does not answer may hold up for minutes. Raises: what `keep` raises, TimeoutError."""
+    kept: Future[None] = Future()
+
+    def work() -> None:
+        try:
+            keep(project, record)
+        except Exception as error:
+            kept.set_exception(error)
+        else:
+            kept.set_result(None)
+
+    Thread(target=work, daemon=True).start()  # the end of the process does not wait for it
+    try:
+        kept.result(NOTE_SECONDS)
+    except TimeoutError:
+        raise TimeoutError(f"{project.lakehouse_path()} did not answer within {NOTE_SECONDS:.0f} s") from None
 
 
 def keep(project: Project, record: dict) -> None:

@@ -87,11 +87,13 @@ def end_session() -> None:
     ended.client.set_retry_policies([])  # of what PySpark asks for at the end of a process
 
 
-def hold(session_id: str, path: Path) -> Callable[[], None]:
+def hold(session_id: str, path: Path, refuse_begun: Callable[[], None]) -> Callable[[], None]:
     """Keep a run that follows from writing next to what the server still runs for this one, if this process is killed:
-    the next run interrupts that. In: this session; a file. Out: what ends it."""
+    the next run interrupts that, and refuses what it commits in spite of that. In: this session; a file; what refuses
+    commits that were begun. Out: what ends it."""
     if path.exists() and (former := path.read_text()) not in ("", session_id):
         _interrupt_former(former)
+        refuse_begun()
     path.write_text(session_id)
     return partial(path.unlink, missing_ok=True)
 

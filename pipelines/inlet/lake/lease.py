@@ -5,9 +5,10 @@ a number once (delta-rs puts it under a condition), so one of two writers gets i
 not begins no commit any more, early enough for its last one to have ended when another may take the lease: requests of
 delta-rs have limits (storage.py), and Spark is stopped.
 
-A writer that was stopped between its look at the clock and its commit is refused by Delta: commits of rows note the
-number of the lease, and a machine that takes it from another which did not give it back notes its own in each table.
-A commit of Spark notes none, but it replaces no other (ConditionalLogStore).
+A writer that was stopped between its look at the clock and its commit is refused by Delta. A machine that takes the
+lease from another which did not give it back changes a property of each table (fence.py), so commits of delta-rs
+and Spark that were begun before fail. Commits of rows by delta-rs note the number of the lease, so those that a former
+holder begins later fail, too. A commit of Spark notes none.
 
 Clocks of two machines are not compared to take a lease: it has ended when its table had no new commit for as long as
 it lasts while the next writer watched.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from inlet import storage
 from inlet.errors import EnvironmentLacks, TryAgain
-from inlet.lake import connect, engine, place, tables
+from inlet.lake import connect, engine, fence, place
 from inlet.lake.lease import leased
 
 if TYPE_CHECKING:
@@ -67,23 +67,29 @@ def writing(
                 return
             is_held_in_jvm = True
             if engine.is_connected():
-                held.callback(connect.hold(engine.id_of(spark), path.with_name("_session")))
+                session = path.with_name("_session")
+                held.callback(connect.hold(engine.id_of(spark), session, partial(_refuse_begun, lakehouse, spark)))
                 engine.drop_former(spark)
             else:
                 held.callback(engine.hold(spark, path))
 
         if not storage.is_local(lakehouse):
             lease = held.enter_context(leased(lakehouse, place.machine(lakehouse), tell))
-            if lease.is_taken_over:
-                tables.note_lease(lakehouse)
+            left = fence.refuse_begun(lakehouse) if lease.is_taken_over else []
             hold_file = hold
 
             def hold(spark: "SparkSession") -> None:
                 hold_file(spark)
                 lease.on_loss = partial(engine.stop, spark)  # what Spark was about to commit is not
                 lease.check()  # it may be lost since before the session began
+                fence.refuse_begun_by(spark, lakehouse, left)
+                left.clear()
 
         yield hold
+
+
+def _refuse_begun(lakehouse: str, spark: "SparkSession") -> None:
+    fence.refuse_begun_by(spark, lakehouse, fence.refuse_begun(lakehouse))
 
 
 def _take_turn(lakehouse: str, file, tell: Callable[[dict], None]) -> None:

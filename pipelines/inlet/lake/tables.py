@@ -154,7 +154,7 @@ def add_arrow(
     import deltalake
 
     path = reads.table_path(lakehouse, name)
-    with _as_ours(lakehouse, name) as of_lease:
+    with as_ours(lakehouse, name) as of_lease:
         once = noting(({app_id: version} if app_id else {}) | (notes or {}) | of_lease)
         table = snapshots.open_table(path) if reads.exists(lakehouse, name) else None
         if table:
@@ -205,7 +205,7 @@ def add_files(lakehouse: str, name: str, statistics: dict[str, str]) -> None:
 
     place.check(lakehouse)
     path = reads.table_path(lakehouse, name)
-    with _as_ours(lakehouse, name) as of_lease:
+    with as_ours(lakehouse, name) as of_lease:
         table = snapshots.open_table(path)
         lease.refuse_former(table, of_lease)
         actions: list[AddAction | RemoveAction] = []
@@ -218,16 +218,6 @@ def add_files(lakehouse: str, name: str, statistics: dict[str, str]) -> None:
     keep_short(path)
 
 
-def note_lease(lakehouse: str) -> None:
-    """Note the lease in each table that delta-rs writes: a former holder's commit is refused from then on. Raises: as
-    `add_rows`."""
-    for name in all_tables(lakehouse):
-        with _as_ours(lakehouse, name) as of_lease:
-            table = snapshots.open_table(reads.table_path(lakehouse, name))
-            if not unwritable(table) and not table.metadata().partition_columns:
-                table.create_write_transaction([], "append", table.schema(), commit_properties=noting(of_lease))
-
-
 def noting(ids: dict[str, int], num_retries: int | None = None) -> "deltalake.CommitProperties":
     """A commit that notes versions of app_ids."""
     import deltalake
@@ -237,7 +227,7 @@ def noting(ids: dict[str, int], num_retries: int | None = None) -> "deltalake.Co
 
 
 @contextmanager
-def _as_ours(lakehouse: str, name: str) -> Iterator[dict[str, int]]:
+def as_ours(lakehouse: str, name: str) -> Iterator[dict[str, int]]:
     """Errors of delta-rs that writes a table, as ours. Out: as `lease.committing`."""
     import deltalake
 
@@ -273,7 +263,7 @@ def merge_rows(lakehouse: str, name: str, key: Sequence[str], rows: list[dict], 
     given = [row | {"is_gone": False} for row in rows] + [row | {"is_gone": True} for row in gone]
     values = {c.name: f"n.{c.name}" for c in columns}
     same = " and ".join(f"t.{column} = n.{column}" for column in key)
-    with _as_ours(lakehouse, name) as of_lease:
+    with as_ours(lakehouse, name) as of_lease:
         lease.refuse_former(table, of_lease)
         once = noting(of_lease, num_retries=0)
         merge = table.merge(pa.Table.from_pylist(given, types), same, "n", "t", commit_properties=once)
