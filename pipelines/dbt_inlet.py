@@ -42,6 +42,8 @@ class Lock(dbtPlugin):
             or not (folder.parent / "pipelines" / "inlet.yml").exists()
         ):
             return  # it asks no lakehouse, Inlet itself called it and holds the lock, or it is another project
+        if of_profile().type == "databricks":  # a SQL warehouse, which builds marts alone: refuse_without_lock.sql
+            return
         from inlet import config, lake, publish, storage, store_errors
         from inlet.errors import InletError
         from inlet.lake import place
@@ -50,13 +52,13 @@ class Lock(dbtPlugin):
         is_local = storage.is_local(lakehouse)
         path = str((folder / lakehouse).resolve()) if is_local else lakehouse
         try:
-            project = None if is_local else config.load(folder.parent)  # it says how its store is reached
+            project = config.load(folder.parent)  # it says how its store is reached, and what its schemas are called
             place.check(path)
             if flags.WHICH in WRITING and path not in holding:
                 held.enter_context(lake.writing(path))
                 holding.add(path)
             spark = start_spark(path, lakehouse)
-            if project and spark:
+            if spark:
                 publish.show(project, spark)
         except Exception as error:
             worded = error if isinstance(error, InletError) else store_errors.worded(error)
@@ -67,20 +69,24 @@ class Lock(dbtPlugin):
             get_invocation_context().env["INLET_WRITES"] = "1"
 
 
+def of_profile():
+    """The credentials that dbt's command uses."""
+    flags = get_flags()
+    return load_profile(flags.PROJECT_DIR, flags.VARS, flags.PROFILE, flags.TARGET).credentials
+
+
 def start_spark(path: str, lakehouse: str):
     """The session that dbt then uses; None where it uses none of Spark in this process. In: the lakehouse's absolute
     path or address, and as the profile names it."""
     from inlet import storage
     from inlet.lake import jars, spark
 
-    flags = get_flags()
-    credentials = load_profile(flags.PROJECT_DIR, flags.VARS, flags.PROFILE, flags.TARGET).credentials
-    if getattr(credentials, "method", None) != SESSION:  # adapters of others need not have it
+    if getattr(credentials := of_profile(), "method", None) != SESSION:  # adapters of others need not have it
         return None
     own = spark.settings(lakehouse) | {"spark.jars.packages": jars.DELTA}
-    of_profile = {name: str(value) for name, value in credentials.server_side_parameters.items()}
+    given = {name: str(value) for name, value in credentials.server_side_parameters.items()}
     is_local = storage.is_local(path)  # else the profile cannot say where the catalog is
-    further = {n: value for n, value in of_profile.items() if own.get(n) != value and (is_local or n not in own)}
+    further = {n: value for n, value in given.items() if own.get(n) != value and (is_local or n not in own)}
     return spark.session(path, further=further)
 
 

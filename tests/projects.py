@@ -30,7 +30,7 @@ def make(
     root: Path,
     sources: dict | None = None,
     tables: list[dict] | None = None,
-    lakehouse: str = "lakehouse",
+    lakehouse: str | dict = "lakehouse",
     is_unfinished: bool = False,
 ) -> config.Project:
     """Write and load a project; by default one depot with one table of items. In: is_unfinished, that options may be

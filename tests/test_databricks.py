@@ -1,7 +1,9 @@
 """The asset bundle of Databricks: what it is made of, what is refused, and that everything it names exists."""
 
 import copy
+import json
 import shutil
+import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -64,7 +66,8 @@ def test_the_bundle_of_this_repository_is_fresh_and_without_faults():
 
 def test_without_settings_the_steps_run_one_after_the_other_by_hand(tmp_path):
     of = job(made(tmp_path))
-    given = ["run", "--project", "${workspace.file_path}", "--tries", "5", "--step"]
+    lakehouse = "catalog://${var.catalog}/"
+    given = ["run", "--project", "${workspace.file_path}", "--lakehouse", lakehouse, "--tries", "5", "--step"]
     assert [(task["task_key"], words(task)) for task in of["tasks"]] == [
         (step, [*given, step]) for step in ("bronze", "silver", "gold", "publish")
     ]
@@ -114,7 +117,7 @@ def test_all_settings_are_in_the_bundle(tmp_path):
     assert of["tasks"][-1]["depends_on"] == [{"task_key": "publish"}]
     assert of["tasks"][-1]["dbt_task"] == {
         "project_directory": "../../../dbt",
-        "commands": ["dbt build --select marts"],
+        "commands": ["""dbt build --select marts --vars '{"prefix": "cdc_"}'"""],
         "warehouse_id": "${var.warehouse}",
         "catalog": "${var.catalog}",
         "schema": "cdc_gold",
@@ -165,7 +168,7 @@ def test_groups_make_the_tasks_of_bronze_that_airflow_has(tmp_path, groups):
     of = job(made(tmp_path, text))
     (tmp_path / "pipelines" / "airflow.yml").write_text(text)
     bronze = [task for task in of["tasks"] if task["task_key"].startswith("bronze")]
-    assert {task["task_key"]: words(task)[5:] for task in bronze} == read_for_airflow(tmp_path).bronze
+    assert {task["task_key"]: words(task)[7:] for task in bronze} == read_for_airflow(tmp_path).bronze
     assert [one["task_key"] for one in of["tasks"][len(bronze)]["depends_on"]] == [t["task_key"] for t in bronze]
     assert [task.get("run_if") for task in bronze] == [None, *["ALL_DONE"] * (len(bronze) - 1)]
 
@@ -197,6 +200,12 @@ def test_extras_that_sources_need_are_packages_and_never_spark(tmp_path):
         "botocore",
         "s3fs",
     ]
+
+
+def test_a_source_outside_the_volume_of_deliveries_is_named(tmp_path):
+    files = {"depot": projects.DEPOT, "bay": projects.DEPOT | {"from": "deliveries/*.lxg"}}
+    _, note, *_ = deploy.notes(made(tmp_path, sources=files))
+    assert note.startswith("bay: `from` is no folder of the volume landing")
 
 
 @pytest.mark.parametrize(
@@ -381,8 +390,7 @@ def test_the_command_writes_checks_and_says_what_is_wrong(tmp_path):
     made(tmp_path, "readers: [analysts]")
     written = inlet("deploy", "databricks", "--project", tmp_path)
     assert written.returncode == 0 and written.stdout.count("wrote infra/databricks/") == 4
-    assert "note: Inlet starts Spark itself, so its tasks do not run on serverless compute yet" in written.stdout
-    assert "note: depot_osaka, depot_tokyo, shop: `from` names a folder of the project" in written.stdout
+    assert "note: No workspace has run this bundle yet" in written.stdout
     assert inlet("deploy", "databricks", "--check", "--project", tmp_path).returncode == 0
     (tmp_path / "pipelines" / "databricks.yml").write_text("readers: [others]")
     stale = inlet("deploy", "databricks", "--check", "--project", tmp_path)
@@ -436,3 +444,22 @@ def test_every_field_of_the_settings_is_in_their_page():
     page = (ROOT / "docs" / "databricks.md").read_text()
     models = (databricks_settings.DatabricksSettings, databricks_settings.Target, databricks_settings.Permission)
     assert [name for model in models for name in model.model_fields if f"{name}:" not in page] == []
+
+
+@pytest.mark.proof
+def test_dbt_for_databricks_reads_the_project(tmp_path):
+    """dbt-databricks in an environment of its own, as the task of the marts has it; it asks no warehouse to parse."""
+    uv, dbt = Path(sys.executable).with_name("uv"), tmp_path / "dbt" / "bin"
+    subprocess.run([uv, "venv", "-q", tmp_path / "dbt", "-p", sys.executable], check=True)
+    packages = [*databricks_bundle.DBT, "pydantic", "pyyaml"]
+    subprocess.run([uv, "pip", "install", "-q", "-p", dbt / "python", *packages], check=True)
+    warehouse = {"host": "example.com", "http_path": "/sql/1.0/warehouses/0123456789abcdef", "token": "none"}
+    target = {"type": "databricks", "catalog": "main", "schema": "cdc_gold", **warehouse}
+    profile = {"inlet": {"target": "prod", "outputs": {"prod": target}}}
+    (tmp_path / "profiles.yml").write_text(yaml.safe_dump(profile))
+    words = [dbt / "dbt", "parse", "--project-dir", ROOT / "dbt", "--profiles-dir", tmp_path, "--target-path"]
+    words += [tmp_path / "target", "--log-path", tmp_path / "logs", "--vars", '{"prefix": "cdc_"}']
+    subprocess.run(words, check=True, env={"PYTHONPATH": str(ROOT / "pipelines"), "PATH": str(dbt)})
+    manifest = json.loads((tmp_path / "target" / "manifest.json").read_text())
+    assert manifest["sources"]["source.inlet.public.payments"]["schema"] == "cdc_public"
+    assert manifest["nodes"]["model.inlet.daily_sales"]["database"] == "main"

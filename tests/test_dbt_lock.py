@@ -40,6 +40,7 @@ def test_a_run_is_refused_beside_a_plain_dbt(tmp_path):
     begin = (
         "import sys; from types import SimpleNamespace; import dbt_inlet; from dbt_common.context import "
         "set_invocation_context; set_invocation_context({}); dbt_inlet.start_spark = print; "
+        "dbt_inlet.of_profile = lambda: SimpleNamespace(type='spark'); "
         "dbt_inlet.get_flags = lambda: SimpleNamespace(PROJECT_DIR='gold/dbt', WHICH='build', TARGET=None); "
         "dbt_inlet.Lock('inlet'); dbt_inlet.Lock('inlet'); print('begun', flush=True); sys.stdin.read()"
     )

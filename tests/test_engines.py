@@ -1,5 +1,6 @@
 """The same project on each kind of Spark: gold is equal, row by row, to what the embedded one has made."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -8,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+import yaml
 
 from infra.local.feed import write_feed
 from infra.local.feed_files import Feed
@@ -21,8 +23,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.proof]
 REPO = Path(__file__).resolve().parents[1]
 RUN = [sys.executable, "-m", "inlet.cli", "run"]
 SERVERLESS = """
-import sys
+import os, sys
 from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
 from pyspark.sql.connect.conf import RuntimeConf
 from pyspark.sql.connect.dataframe import DataFrame
 
@@ -39,6 +42,8 @@ def limited(self, key, value):
 def refused(self, *args, **named):
     raise AnalysisException("[NOT_SUPPORTED_WITH_SERVERLESS]")
 
+SparkSession.builder.remote(os.environ.pop("SPARK_REMOTE")).getOrCreate()  # there before Inlet, as on Databricks
+os.environ["DATABRICKS_RUNTIME_VERSION"] = "client.5"
 RuntimeConf.set = limited
 DataFrame.persist = DataFrame.cache = DataFrame.checkpoint = DataFrame.localCheckpoint = refused
 from inlet.cli import main
@@ -58,6 +63,12 @@ RUN_IN_TASKS = [sys.executable, "-c", IN_TASKS, "run"]
 RUNS = ((1, 2), (3, 4))  # which batches of the feed come before each run
 NUM_FILES, NUM_ITEMS = 2, 12_000
 OF_RUNS = {"batch_id"}  # a column that tells one run from another
+HELD = [
+    sys.executable,
+    "-c",
+    "import json, sys, pathlib; from tests.test_engines import held;"
+    "print(json.dumps(held(pathlib.Path(sys.argv[-1]))), file=sys.stderr)",
+]  # what gold holds, asked in a process of its own
 STEPS = ("before_after", "current", "past")
 
 
@@ -170,8 +181,27 @@ def test_spark_connect_makes_the_same_gold(embedded, tmp_path):
 
 
 def test_serverless_compute_as_far_as_a_server_here_can_stand_for_it(embedded, tmp_path):
+    """Tables of a catalog with a prefix, whose paths Inlet does not have."""
+    inlet = [sys.executable, "-c", SERVERLESS]
+    root, feed = made(tmp_path)
+    of_catalog = {"catalog": "spark_catalog", "prefix": "cdc_", "files": "."}
+    settings = yaml.safe_load((root / "pipelines" / "inlet.yml").read_text())
+    (root / "pipelines" / "inlet.yml").write_text(yaml.safe_dump(settings | {"lakehouse": of_catalog}))
     with sparks.connect(tmp_path) as address:
-        assert gold(tmp_path, [sys.executable, "-c", SERVERLESS, "run"], SPARK_REMOTE=address) == embedded
+        for batches in RUNS:
+            deliver(feed, batches, root)
+            run(root, [*inlet, "run"], SPARK_REMOTE=address)
+        (shown,) = run(root, HELD, SPARK_REMOTE=address)
+        assert json.loads(shown) == embedded
+        for words in (["status"], ["verify", "--table", "orders"], ["show", "orders"], ["pin", "quarter"], ["doctor"]):
+            run(root, [*inlet, *words], SPARK_REMOTE=address)
+        run(root, [*inlet, "maintain"], 2, SPARK_REMOTE=address)
+        query = "select count(*) from quarter.orders q join public.orders o using (order_id)"
+        run(root, [*inlet, "sql", query], SPARK_REMOTE=address)
+    assert sorted(path.name for path in (tmp_path / "warehouse").iterdir()) == [
+        *(f"cdc_{schema}.db" for schema in ("bronze", "checks", "gold", "public", "silver")),
+        "quarter.db",
+    ]
 
 
 def test_workers_of_a_connect_server_get_by_with_a_gibibyte(embedded, tmp_path):

@@ -18,6 +18,7 @@ LAYERS = [
     ("codecs",),
     ("store_errors",),
     ("storage",),
+    ("layout",),
     ("config",),
     ("lake",),
     ("bronze", "checks"),

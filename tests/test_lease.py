@@ -129,7 +129,7 @@ def test_the_log_of_the_lease_stays_short(lakehouse, monkeypatch):
     one = taken(lease.Lease, lakehouse, "a")
     time.sleep(1)
     one.give_back()
-    assert DeltaLog(one.place).checkpoints
+    assert DeltaLog(f"{one.lakehouse}/{lease.TABLE}").checkpoints
 
 
 def test_each_lakehouse_in_a_store_has_a_catalog_of_its_own_on_a_machine(machines):
@@ -140,14 +140,14 @@ def test_each_lakehouse_in_a_store_has_a_catalog_of_its_own_on_a_machine(machine
 
 def test_a_renewal_whose_answer_was_lost_is_the_writer_s_own(lakehouse, monkeypatch):
     one = taken(Stopped, lakehouse, "a")
-    commit = type(one._table).create_write_transaction
+    commit = type(one._kept._table).create_write_transaction
 
     def answer_is_lost(table, *given, **about):
         commit(table, *given, **about)
         commit(table, *given, **about)  # as delta-rs tries again, and meets its own commit
 
-    monkeypatch.setattr(type(one._table), "create_write_transaction", answer_is_lost)
-    assert one._commit(lease.SECONDS) and one._table.version() == one.number + 1
+    monkeypatch.setattr(type(one._kept._table), "create_write_transaction", answer_is_lost)
+    assert one._commit(lease.SECONDS) and one._kept.version == one.number + 1
 
 
 def test_a_former_writer_that_opens_a_table_after_the_next_one_took_the_lease_is_refused(

@@ -11,7 +11,13 @@ from inlet.errors import ConfigError, TryAgain
 from inlet.lake import catalog, place, relocate
 from tests.projects import item_records
 from tests.test_bronze import deliver, extract
-from tests.test_serve import inlet, project  # noqa: F401  a project whose six items are published
+from tests.test_serve import inlet, published
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    """A project whose six items are published, in schemas with a prefix."""
+    return published(tmp_path_factory.mktemp("relocated"), {"location": "lakehouse", "prefix": "cdc_"})
 
 
 def made(lakehouse: Path, named: str = "", where: str = "seg0") -> str:
@@ -107,7 +113,7 @@ def values(lakehouse: str) -> list[str]:
 
 
 @pytest.mark.spark
-def test_a_copied_project_becomes_one_of_its_own_and_its_original_stays(project, tmp_path):  # noqa: F811
+def test_a_copied_project_becomes_one_of_its_own_and_its_original_stays(project, tmp_path):
     assert inlet("pin", "month_end", "--project", project.root).returncode == 0
     original = Path(project.lakehouse_path())
     assert (original / place.FILE).read_text() == f"{original}\n"

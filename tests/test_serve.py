@@ -41,7 +41,11 @@ def inlet(*words, **environment: str) -> subprocess.CompletedProcess:
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
     """A project whose six items are published."""
-    made = projects.make(tmp_path_factory.mktemp("served"))
+    return published(tmp_path_factory.mktemp("served"))
+
+
+def published(root: Path, lakehouse: str | dict = "lakehouse"):
+    made = projects.make(root, lakehouse=lakehouse)
     shutil.copytree(REPO / "expectations", made.root / "expectations")
     shutil.copytree(REPO / "dbt", made.root / "dbt", ignore=shutil.ignore_patterns("target", "logs", "gold"))
     generate.write(made)

@@ -1,6 +1,6 @@
 """A project folder: pipelines/inlet.yml, pipelines/tables/*.yml, dbt/, expectations/. Reading it checks all of it.
 
-lakehouse: lakehouse                  # a folder, or a place in a store: s3://bucket/lake
+lakehouse: lakehouse                  # a folder, or a place in a store: s3://bucket/lake; or a catalog (layout.py)
 sources:
   shop:
     codec: qlik_json
@@ -18,17 +18,21 @@ metrics:                              # none unless said
 
 import fnmatch
 import glob
+import os
 import re
 from pathlib import Path
 
 import yaml
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
 
-from inlet import storage, store_errors
+from inlet import layout, storage, store_errors
 from inlet.errors import ConfigError, as_found, in_words
 from inlet.source import Source, required
 from inlet.table import Table, by_name
 from inlet.table_column import TableColumn
+
+VARIABLE = "INLET_LAKEHOUSE"  # names a lakehouse in the place of that of inlet.yml
+KEPT = "inlet"  # the folder of what is next to tables that a catalog manages
 
 
 class Metrics(BaseModel):
@@ -48,6 +52,7 @@ class Project(BaseModel):
     tables: dict[str, Table]  # by SCHEMA.TABLE
     metrics: Metrics = Metrics()
     stores: dict[str, storage.Store] = {}  # by how an address begins
+    files: str = ""  # where relative paths of inlet.yml are; none: in the project folder
     _carried: dict[str, tuple] = PrivateAttr(default_factory=dict)  # of tables_of, which is asked again for each file
 
     def __setstate__(self, state: dict) -> None:
@@ -87,7 +92,7 @@ class Project(BaseModel):
     def resolve(self, path: str) -> str:
         """A path of inlet.yml as an absolute one; URLs stay as they are."""
         path = storage.as_path(path)
-        return str((self.root / path).resolve()) if storage.is_local(path) else path
+        return str((self.root / self.files / path).resolve()) if storage.is_local(path) else path
 
     def folder(self, source: Source) -> tuple[str, str]:
         """Where the files of a local source are: (folder, pattern in it). A `from` that names a folder means all files
@@ -103,12 +108,18 @@ class Project(BaseModel):
         return self.resolve(str(Path(*parts[:first]))), "/".join(parts[first:])
 
     def lakehouse_path(self, *parts: str) -> str:
+        """What the lakehouse, or a part of it, is called: an absolute path, an address."""
         return "/".join([self.resolve(self.lakehouse).rstrip("/"), *parts])
 
+    def files_path(self, *parts: str) -> str:
+        """The place of what is next to the tables."""
+        kept = KEPT if storage.is_managed(self.lakehouse) else self.lakehouse
+        return "/".join([self.resolve(kept).rstrip("/"), *parts])
 
-def load(root: Path | str, is_unfinished: bool = False) -> Project:
+
+def load(root: Path | str, is_unfinished: bool = False, lakehouse: str = "") -> Project:
     """Read and check a project folder. In: whether sources may lack contracts of the tables that they map, and options
-    that only a person can tell, as for the commands that help to write them.
+    that only a person can tell, as for the commands that help to write them; a lakehouse in the place of its own.
 
     Raises: ConfigError, naming file, field, what was expected and found.
     """
@@ -172,8 +183,11 @@ def load(root: Path | str, is_unfinished: bool = False) -> Project:
                     f"Write pipelines/tables/{name.split('.')[-1].lower()}.yml, or let `inlet import` write it"
                     + (f". Contracts are there for {', '.join(sorted(contracts))}" if contracts else ""),
                 )
-    stores, lakehouse = _stores(fields.get("storage"), f"{config}: storage"), fields.get("lakehouse", "lakehouse")
-    if not storage.is_reached(storage.as_path(lakehouse)):
+    stores = _stores(fields.get("storage"), f"{config}: storage")
+    given = lakehouse or _of_environment() or fields.get("lakehouse", "lakehouse")
+    named = _layout(given, f"{config}: lakehouse")
+    lakehouse = named.lakehouse
+    if not storage.is_managed(lakehouse) and not storage.is_reached(storage.as_path(lakehouse)):
         raise ConfigError(
             f"{config}: a lakehouse cannot lie at {store_errors.without_user(lakehouse)}",
             "Name a folder, or a place in a store with the interface of S3 (docs/stores.md)",
@@ -185,14 +199,31 @@ def load(root: Path | str, is_unfinished: bool = False) -> Project:
                 "It is what `lakehouse`, or `from` of a source, begins with, as `s3://bucket` or `s3://`",
             )
     storage.use(stores)
+    layout.use(named)
     return Project(
         root=root,
         lakehouse=lakehouse,
+        files=named.files,
         stores=stores,
         sources=sources,
         tables=tables,
         metrics=_build(Metrics, _fields(fields.get("metrics"), f"{config}: metrics"), f"{config}: metrics"),
     )
+
+
+def _of_environment() -> str:
+    """The lakehouse that the environment names. Raises: ConfigError where that is a relative path, which dbt would read
+    as one from its own folder."""
+    place = os.environ.get(VARIABLE, "")
+    if place and storage.is_local(place) and not os.path.isabs(place):
+        raise ConfigError(f"{VARIABLE}={place} is no absolute path", "Name one, or an address")
+    return place
+
+
+def _layout(given, place: str) -> layout.Layout:
+    """The layout of a lakehouse. Raises: ConfigError."""
+    fields = layout.fields_of(given) if isinstance(given, str) else _fields(given, place)
+    return _build(layout.Layout, fields, place)
 
 
 def _stores(fields, place: str) -> dict[str, storage.Store]:

@@ -3,6 +3,7 @@ same (dbt/macros/quoted.sql). Values are written as literals, for Delta's parser
 Spark 4.1 (delta-io/delta issue 7640).
 """
 
+import re
 from collections.abc import Iterable
 
 
@@ -42,3 +43,27 @@ def name(identifier: str) -> str:
     '`a``b.c`'
     """
     return "`" + identifier.replace("`", "``") + "`"
+
+
+OF_ENGINES = (  # words of the engine that reads without Spark, and Spark's
+    (r"\bas varchar\)", "as string)"),
+    (r"\bas bytea\)", "as binary)"),
+    (r"\barrow_cast\(([^,]+), 'Timestamp\(Microsecond, Some\(\"UTC\"\)\)'\)", r"cast(\1 as timestamp)"),
+)
+
+
+def in_spark(statement: str) -> str:
+    r"""A statement for the engine that reads without Spark, with its texts and names as Spark writes them.
+
+    >>> print(in_spark('select "a", ' + plain_literal("it's a\\b") + ' from "current"'))
+    select `a`, 'it\'s a\\b' from `current`
+    """
+
+    for own, of_spark in OF_ENGINES:
+        statement = re.sub(own, of_spark, statement)
+
+    def quoted(match: re.Match) -> str:
+        mark, text = match[0][0], match[0][1:-1]
+        return literal(text.replace("''", "'")) if mark == "'" else name(text.replace('""', '"'))
+
+    return re.sub(r"""'(?:[^']|'')*'|"(?:[^"]|"")*["]""", quoted, statement)

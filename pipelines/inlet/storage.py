@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(::[a-z0-9+.-]+)*://")  # `simplecache::s3://...` is one of fsspec's, too
 
 
+MANAGED = "catalog://"  # how a lakehouse is called whose catalog alone reaches its tables (layout.py)
+
+
 class Store(BaseModel):
     """What reaching a store takes besides its address."""
 
@@ -136,6 +139,11 @@ def is_local(place: str) -> bool:
     (True, False, False)
     """
     return not ADDRESS.match(place)
+
+
+def is_managed(place: str) -> bool:
+    """True if a place is one of tables that their catalog alone reaches, by name."""
+    return place.startswith(MANAGED)
 
 
 def as_path(place: str) -> str:

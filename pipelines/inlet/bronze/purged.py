@@ -131,4 +131,4 @@ def _keep(project: Project, source: Source, listed: dict[str, dict], held: dict[
 
 
 def _place(project: Project, source: Source) -> tuple[Any, str]:
-    return storage.open_store(project.lakehouse_path(FOLDER, f"{source.name}.json"))
+    return storage.open_store(project.files_path(FOLDER, f"{source.name}.json"))

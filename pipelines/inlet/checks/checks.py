@@ -121,7 +121,7 @@ def _counts(spark: "SparkSession", suites: list[TableSuite], is_small: bool) -> 
 
 def _judged(spark: "SparkSession", suite: TableSuite, counts: dict) -> tuple[list[dict], bool]:
     """Result fields of one table, and whether it had rows to check."""
-    if NUM_ROWS not in counts and not spark.catalog.tableExists(suite.table):
+    if NUM_ROWS not in counts and not engine.has_table(spark, suite.table):
         return [as_fields(e, False, NO_TABLE, None, None, "error") for e in suite.expected], False
     validated = validation.validate(spark, suite, counts)
     if validated is None:

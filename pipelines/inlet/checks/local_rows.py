@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from inlet import lake
+from inlet import lake, storage
 from inlet.checks.rows import TableSuite, named
 from inlet.config import Project
 from inlet.lake import engine
@@ -145,6 +145,8 @@ def _tables(lakehouse: str, names: list[str]) -> "dict[str, deltalake.DeltaTable
     """Tables as delta-rs has them. None where one does not exist, or holds what delta-rs may not read as Spark does."""
     import deltalake
 
+    if not storage.is_reached(lakehouse):
+        return None
     try:
         snapshots = [lake.newest(lakehouse, name) for name in names]
     except deltalake.exceptions.DeltaError:  # a table has a feature that delta-rs does not know

@@ -4,13 +4,13 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-from inlet import lake
+from inlet import lake, storage
 from inlet.change import Column
 from inlet.checks import page
 from inlet.checks.suite import Expected
 from inlet.config import Project
 from inlet.errors import CheckFailed
-from inlet.sql import literal
+from inlet.sql import literal, plain_literal
 from inlet.sql import name as quoted
 
 if TYPE_CHECKING:
@@ -115,7 +115,12 @@ def next_run_id(project: Project, step: str) -> int:
     """Microseconds after all checks of a step and all that it has written, whatever the clocks of the machines say: an
     append under an earlier run_id is taken for a repeat, and whether a check has seen what is written is told by them.
     """
-    checked = lake.transaction_version(project.lakehouse_path(), TABLE, f"inlet-checks-{step}")
+    lakehouse, checked = project.lakehouse_path(), 0
+    if storage.is_managed(lakehouse):
+        [row] = lake.peek(lakehouse, TABLE, ["max(run_id) as last"], f"where step = {plain_literal(step)}") or [{}]
+        checked = row.get("last") or 0
+    else:
+        checked = lake.transaction_version(lakehouse, TABLE, f"inlet-checks-{step}")
     return max(time.time_ns() // 1000, checked + 1, last_written(project, step) + 1)
 
 
@@ -150,7 +155,7 @@ def keep(
     if results:
         lake.add_rows(lakehouse, TABLE, [r._asdict() for r in results], RESULTS, app_id, run_id, notes)
     return page.write(
-        project.lakehouse_path("checks", "docs"),
+        project.files_path("checks", "docs"),
         {table: ([r for r in results if r.table == table], has_page) for table, has_page in pages.items()},
     )
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from inlet import change, lake, unit
 from inlet.checks.suite import Expected, shown
 from inlet.config import Project
+from inlet.lake import engine
 from inlet.sql import name as quoted
 
 if TYPE_CHECKING:
@@ -131,6 +132,6 @@ def _types(project: Project, spark: "SparkSession", table: str, contract) -> dic
         return DECLARED[table]
     if found := lake.describe(project.lakehouse_path(), table):
         return found[0]
-    if not spark.catalog.tableExists(table):
+    if not engine.has_table(spark, table):
         return {}
     return {f.name: f.dataType.typeName() for f in spark.table(table).schema}

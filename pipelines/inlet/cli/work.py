@@ -29,6 +29,9 @@ def run(
     tries: Annotated[
         int, typer.Option(min=1, help="Try so often, at growing intervals, what may pass by itself (exit code 6).")
     ] = 1,
+    lakehouse: Annotated[
+        str, typer.Option(metavar="PLACE", help="Take this lakehouse, as catalog://main/cdc_, not that of inlet.yml.")
+    ] = "",
 ):
     """Land what is new, decode it, bring the tables up to date, check each step, publish. Safe to run again at any
     time.
@@ -42,9 +45,9 @@ def run(
     if follow:
         from inlet.commands.follow import follow as go_on
 
-        go_on(lambda: config.load(project), steps, source, table, log, every)
+        go_on(lambda: config.load(project, lakehouse=lakehouse), steps, source, table, log, every)
         return
-    again(lambda: _run_once(config.load(project), steps, source, table, log), tries, log)
+    again(lambda: _run_once(config.load(project, lakehouse=lakehouse), steps, source, table, log), tries, log)
 
 
 def _run_once(loaded: config.Project, steps: tuple[str, ...], source: list[str], table: list[str], log: Log) -> None:

@@ -4,7 +4,7 @@ import yaml
 
 from inlet import storage
 from inlet.commands import databricks_bundle, databricks_check, databricks_settings
-from inlet.commands.databricks_bundle import FOLDER, MARK
+from inlet.commands.databricks_bundle import FOLDER, LANDING, MARK
 from inlet.config import Project
 from inlet.errors import ConfigError
 from inlet.gold.generate import put
@@ -54,18 +54,16 @@ def check(project: Project) -> list[str]:
 def notes(project: Project) -> list[str]:
     """What an administrator has to know, and no check can settle."""
     here = [s.name for s in project.sources.values() if not s.broker and _is_of_this_machine(s.path)]
-    lines = ["Inlet starts Spark itself, so its tasks do not run on serverless compute yet (docs/databricks.md)"]
+    lines = ["No workspace has run this bundle yet (docs/databricks.md)"]
     if here:
         lines.append(
-            f"{', '.join(here)}: `from` names a folder of the project, which is not synchronised; on Databricks files "
-            "are below /Volumes, or at an address"
+            f"{', '.join(here)}: `from` is no folder of the volume {LANDING}, below which relative paths are on "
+            f"Databricks; begin it with {LANDING}/, /Volumes/ or an address"
         )
-    if _is_of_this_machine(project.lakehouse):
-        lines.append(f"lakehouse: {project.lakehouse} is a folder of this machine, and no place on Databricks")
     if not databricks_check.has_models():
         lines.append("databricks-bundles is not installed: fields of the resources were not checked against its models")
     return lines
 
 
 def _is_of_this_machine(place: str) -> bool:
-    return storage.is_local(place) and not place.startswith("/Volumes/")
+    return storage.is_local(place) and not place.startswith(("/Volumes/", f"{LANDING}/"))

@@ -42,7 +42,7 @@ class Finding:
 def examine(root: Path) -> Iterator[Finding]:
     """All findings, good ones too, in the order in which one would fix them."""
     yield Finding("python", sys.version_info >= (3, 11), sys.version.split()[0], "Install Python 3.11 or later")
-    yield from _server() if engine.is_connected() else _embedded()
+    yield from _server() if engine.is_given() else _embedded()
     try:
         project = config.load(root)
     except ConfigError as error:
@@ -93,6 +93,9 @@ def _embedded() -> Iterator[Finding]:
 def _server() -> Iterator[Finding]:
     try:
         yield Finding("spark", True, check_pyspark())
+        if engine.is_platform():
+            yield Finding("spark session", True, "is Databricks'")
+            return
         yield Finding("spark connect", True, f"{connect.check_server()} answers")
     except InletError as error:
         yield Finding("spark connect", False, error.message, error.remedy, error.exit_code)

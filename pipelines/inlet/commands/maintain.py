@@ -9,7 +9,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from inlet import lake
+from inlet import lake, storage
 from inlet.config import Project
 from inlet.errors import ConfigError
 from inlet.gold import build
@@ -61,6 +61,11 @@ def hours_of(words: str) -> int:
 
 def plans(project: Project, hours: int = maintenance.RETAIN_HOURS) -> list[Plan]:
     """What is due for each table, found without Spark. In: for how long files that newer versions lack are kept."""
+    if storage.is_managed(project.lakehouse_path()):
+        raise ConfigError(
+            f"The tables of {project.lakehouse_path()} are maintained by their catalog",
+            "Turn on its own upkeep, such as predictive optimization",
+        )
     lakehouse, now, kept = project.lakehouse_path(), time.time(), kept_versions.kept(project)
     unknown = kept_versions.unnoted(project)
     found = []
@@ -109,6 +114,8 @@ def after_run(project: Project, spark: "SparkSession", built: list[str], log: Lo
     """Write small files together where a run has left many: one look at each table that it may have written, and less
     than a second of work. An error is no error of the run. In: names of the gold tables that it has built."""
     lakehouse, until = project.lakehouse_path(), time.monotonic() + END_SECONDS
+    if storage.is_managed(lakehouse):
+        return
     of_gold = [f"gold.{t.name}__{step}" for t in project.tables.values() if t.name in built for step in build.steps(t)]
     try:
         for table in (*OF_RUNS, *of_gold):

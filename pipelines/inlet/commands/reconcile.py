@@ -193,7 +193,7 @@ def _differing(table: Table, source: "DataFrame", stored: "DataFrame") -> dict[t
 
 
 def _gold(project: Project, spark: "SparkSession", table: Table, source: str):
-    rows = spark.read.format("delta").load(project.lakehouse_path("gold", f"{table.name}__current"))
+    rows = lake.rows(spark, project.lakehouse_path(), f"gold.{table.name}__current")
     return _hashed(
         table,
         rows.where(rows[table.our("source")] == source),

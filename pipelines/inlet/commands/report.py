@@ -62,7 +62,7 @@ class Note(NamedTuple):
 def write(project: Project, out: str | None = None) -> str:
     """Write the page. In: file or URL; none for report.html in the lakehouse. Out: where it is. Raises:
     EnvironmentLacks where it cannot be written."""
-    path = out or project.lakehouse_path("report.html")
+    path = out or project.files_path("report.html")
     text = page(gather(project, datetime.now(UTC)))
     try:
         files, name = storage.open_store(path)

@@ -107,7 +107,7 @@ def _keep_in_time(project: Project, record: dict) -> None:
 
 def keep(project: Project, record: dict) -> None:
     """Add a line to the day's file. One run at a time writes, so a store's file may be written anew."""
-    path = project.lakehouse_path(FOLDER, f"{record['began'][:10]}.jsonl")
+    path = project.files_path(FOLDER, f"{record['began'][:10]}.jsonl")
     line = json.dumps(record, default=str, ensure_ascii=False).encode(errors="backslashreplace") + b"\n"
     files, name = storage.open_store(path)
     files.makedirs(name.rsplit("/", 1)[0], exist_ok=True)
@@ -120,7 +120,7 @@ def keep(project: Project, record: dict) -> None:
 
 def last(project: Project, num: int = NUM_SHOWN) -> list[dict]:
     """The newest runs, the newest first."""
-    files, folder = storage.open_store(project.lakehouse_path(FOLDER))
+    files, folder = storage.open_store(project.files_path(FOLDER))
     found: list[dict] = []
     names = files.ls(folder, detail=False) if files.isdir(folder) else []
     for name in sorted((name for name in names if name.endswith(".jsonl")), reverse=True):

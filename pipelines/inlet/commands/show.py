@@ -7,19 +7,23 @@ Spark's alone (`inlet sql`).
 
 from datetime import UTC, datetime
 from operator import itemgetter
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from inlet import change, lake, publish
+from inlet import change, lake, publish, storage
 from inlet.config import Project
 from inlet.errors import ConfigError, InletError
 from inlet.fields import variant
 from inlet.fields.fit import fit
 from inlet.fields.wrong import Wrong
+from inlet.lake import managed
 from inlet.log import counted
 from inlet.publish import checkpoints
 from inlet.sql import plain_among, plain_literal
 from inlet.table import Table
 from inlet.unit import place_in_file
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 VIEWS, IMAGES = ("live", "history", "changes"), ("before", "after")
 MOST_NAMED = 1000  # changes that a query asks for one by one
@@ -229,15 +233,22 @@ def _read(project: Project, places: dict[str, tuple[str, int]], query: str, limi
     import deltalake
     import pyarrow as pa
 
+    if limit:
+        query += f"\nlimit {limit + 1}"
     builder = lake.query_builder()
     try:
+        if storage.is_managed(project.lakehouse_path()):
+            return _shown(managed.through_spark(query, places), limit)
         for name, (table, version) in places.items():
             path = lake.table_path(project.lakehouse_path(), table)
             builder = builder.register(name, lake.open_table(path, version=version))
-        found = pa.table(builder.execute(query + (f"\nlimit {limit + 1}" if limit else "")).read_all())
+        return _shown(pa.table(builder.execute(query).read_all()), limit)
     except deltalake.exceptions.DeltaError as error:
         words = str(error).splitlines()[0]
         raise InletError(f"It cannot be read without Spark: {words}", "`inlet sql` asks the same views") from error
+
+
+def _shown(found: "pa.Table", limit: int) -> Shown:
     rows = [tuple(row.values()) for row in found.to_pylist()]
     return Shown(found.column_names, rows[:limit] if limit else rows, bool(limit) and len(rows) > limit)
 
@@ -259,7 +270,7 @@ def _versions(table: Table, view: str, key: list[str], until: str | None, ends: 
         select {columns}{ends_at} from (
           select {columns}, {to_seq} from past
           union all
-          select {columns}, cast(null as varchar) as {to_seq} from "current")
+          select {columns}, cast(null as string) as {to_seq} from "current")
         where {" and ".join(where)}
         order by {order}"""
 

@@ -5,7 +5,7 @@ import re
 import shlex
 from typing import TYPE_CHECKING
 
-from inlet import publish
+from inlet import layout, publish
 from inlet.commands.statements import body
 from inlet.config import Project
 from inlet.errors import ConfigError, InletError
@@ -60,12 +60,12 @@ def begin(project: Project, database: str) -> "SparkSession":
 
 def use(spark: "SparkSession", database: str) -> None:
     """Take names without a database as those of this one. Raises: ConfigError where there is none such."""
-    if not spark.catalog.databaseExists(database):
+    if not spark.catalog.databaseExists(layout.of(database)):
         raise ConfigError(
             f"There is no database {database}",
             f"There are: {', '.join(row.namespace for row in spark.sql('show databases').collect())}",
         )
-    spark.catalog.setCurrentDatabase(database)
+    spark.catalog.setCurrentDatabase(layout.of(database))
 
 
 def answer(spark: "SparkSession", query: str, limit: int) -> tuple[list[tuple], list[str], bool]:

@@ -1,5 +1,6 @@
 """The lakehouse: its Delta tables, its catalog and lock, and the Spark session. What the layers ask of it."""
 
+from inlet.lake import spark
 from inlet.lake.compaction import keep_short
 from inlet.lake.lock import alone, following, writing
 from inlet.lake.reads import (
@@ -38,6 +39,7 @@ from inlet.lake.tables import (
     ddl_of,
     give_vectors,
     merge_rows,
+    rows,
     takes_files,
 )
 
@@ -73,6 +75,8 @@ __all__ = [
     "peek",
     "open_table",
     "query_builder",
+    "rows",
+    "spark",
     "size",
     "size_bytes",
     "stream",

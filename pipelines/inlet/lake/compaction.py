@@ -31,6 +31,8 @@ def keep_short(path: str) -> None:
     the commits. In: the path of a table that was written without Spark."""
     import deltalake
 
+    if storage.is_managed(path):  # its catalog's own upkeep does it
+        return
     with _compacting:
         table = snapshots.open_table(path)
         try:

@@ -1,4 +1,6 @@
-"""The session of a Spark Connect server, which SPARK_REMOTE names: one for a process, ended with it."""
+"""The session of a Spark that somebody else has started: of a Connect server, which SPARK_REMOTE names, one for a
+process and ended with it; on Databricks the one that is there.
+"""
 
 import atexit
 import os
@@ -42,12 +44,29 @@ def check_server() -> str:
     return server
 
 
+def of_platform(settings: dict[str, str]) -> "SparkSession":
+    """The session that Databricks has given this process. In: settings, any of which it may refuse."""
+    global _session
+    if _session is None:
+        _session = engine.session_of_platform()
+        _prepare(_session, settings)
+    return _session
+
+
+def _prepare(session: "SparkSession", settings: dict[str, str]) -> None:
+    for name, value in settings.items():
+        if engine.takes(session, name, value):
+            session.conf.set(name, value)
+    engine.send_package(session)
+
+
 def connect(app: str, settings: dict[str, str]) -> "SparkSession":
     """The session of the Connect server. In: settings, any of which the server may refuse. Raises: as `check_server`,
     and EnvironmentLacks where it refuses the token."""
     global _session
     if _session and not _session.is_stopped:
         return _session
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # it would note each child that reads a file
     check_server()
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
@@ -58,10 +77,7 @@ def connect(app: str, settings: dict[str, str]) -> "SparkSession":
     try:
         session: Any = SparkSession.builder.remote(os.environ[REMOTE]).appName(app).getOrCreate()
         session.client.set_retry_policies([DefaultPolicy(max_retries=NUM_RETRIES)])
-        for name, value in settings.items():
-            if engine.takes(session, name, value):
-                session.conf.set(name, value)
-        engine.send_package(session)
+        _prepare(session, settings)
         _session = session
         atexit.register(end_session)  # after PySpark's own, so it is called before that
         return session
@@ -75,7 +91,7 @@ def end_session() -> None:
     """End this process' session of a Connect server, and what runs in it."""
     global _session
     ended, _session = _session, None
-    if ended is None:
+    if ended is None or engine.is_platform():
         return
     try:
         check_server()
@@ -91,6 +107,8 @@ def hold(session_id: str, path: Path, refuse_begun: Callable[[], None]) -> Calla
     """Keep a run that follows from writing next to what the server still runs for this one, if this process is killed:
     the next run interrupts that, and refuses what it commits in spite of that. In: this session; a file; what refuses
     commits that were begun. Out: what ends it."""
+    if engine.is_platform():  # which ends a task's session with the task
+        return lambda: None
     if path.exists() and (former := path.read_text()) not in ("", session_id):
         _interrupt_former(former)
         refuse_begun()

@@ -23,26 +23,47 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
 import inlet
+from inlet import layout
 from inlet.errors import ConfigError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 REMOTE = "SPARK_REMOTE"  # Spark's own variable: the address of a Connect server
+PLATFORM = "DATABRICKS_RUNTIME_VERSION"  # set there
 KEPT = "silver.kept_"  # how the names of tables begin that hold frames which are read several times
 _kept: dict[int, tuple["DataFrame", str]] = {}  # by the id of the frame that reads it
+_catalogs: dict[str, str] = {}  # by session: the catalog that it was given
 _num_tasks: dict[str, int] = {}  # by session
+after_statement: list[Callable[[str], None]] = []  # called with each statement of a session
 _taken: dict[tuple[str, str], bool] = {}  # by session and setting
 
 
+def is_platform() -> bool:
+    """True on Databricks, which gives a process its session."""
+    return PLATFORM in os.environ
+
+
 def is_connected() -> bool:
-    """True if Spark is a Connect server."""
-    return bool(os.environ.get(REMOTE))
+    """True if Spark is a Connect server, as serverless compute has it."""
+    return bool(os.environ.get(REMOTE)) or is_platform() and _is_client_of_connect()
+
+
+@cache
+def _is_client_of_connect() -> bool:
+    return type(session_of_platform()).__module__.startswith("pyspark.sql.connect")
+
+
+def session_of_platform() -> "SparkSession":
+    """The session that Databricks has given this process; `getOrCreate` returns it, as its documentation says."""
+    from pyspark.sql import SparkSession
+
+    return SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
 
 
 def is_given() -> bool:
     """True if somebody else has started Spark and says where its catalog is: a Connect server, a platform."""
-    return is_connected() or "DATABRICKS_RUNTIME_VERSION" in os.environ
+    return is_platform() or is_connected()
 
 
 def is_submitted() -> bool:
@@ -94,6 +115,39 @@ def takes(spark: "SparkSession", name: str, value: str) -> bool:
     return _taken[key]
 
 
+def name_tables(spark: "SparkSession") -> None:
+    """Let the statements of a session, and of what runs in it (dbt), name tables as the layout has them. Raises:
+    ConfigError where its catalog is not there."""
+    from pyspark.errors import PySparkException
+
+    own: Any = spark
+    if "sql" not in vars(own):
+        kind: Any = type(spark)
+
+        def run(statement: str, *args, **named):
+            try:
+                return kind.sql(own, layout.in_sql(statement), *args, **named)
+            finally:
+                for call in after_statement:
+                    call(statement)
+
+        own.sql, own.table = run, lambda name: kind.table(own, layout.of(name))
+    if layout.catalog() and _catalogs.get(id_of(spark)) != layout.catalog():
+        try:
+            own.catalog.setCurrentCatalog(layout.catalog())
+            _catalogs[id_of(spark)] = layout.catalog()
+        except PySparkException as error:
+            raise ConfigError(
+                f"This Spark has no catalog {layout.catalog()}: {str(error).splitlines()[0]}",
+                "Name one of its catalogs in `lakehouse`, or with --lakehouse",
+            ) from error
+
+
+def has_table(spark: "SparkSession", name: str) -> bool:
+    """True if the catalog has a table or view. In: its name, as Inlet says it."""
+    return spark.catalog.tableExists(layout.of(name))
+
+
 @cache
 def package() -> Path:
     """A zip of this package, for workers that do not have it."""
@@ -132,7 +186,8 @@ def kept(rows: "DataFrame") -> "DataFrame":
     if not is_connected():
         return rows.persist()
     name = f"{KEPT}{int(time.time())}_{uuid.uuid4().hex}"
-    rows.write.format("delta").option("delta.columnMapping.mode", "name").saveAsTable(name)  # any name of a column
+    # any name of a column
+    rows.write.format("delta").option("delta.columnMapping.mode", "name").saveAsTable(layout.of(name))
     stored = rows.sparkSession.table(name)
     _kept[id(stored)] = stored, name
     return stored

@@ -8,7 +8,7 @@ An entry is copied from that of a table that Spark made, so it has what this Spa
 import time
 from typing import TYPE_CHECKING, Any
 
-from inlet import storage
+from inlet import layout, storage
 from inlet.errors import ConfigError
 from inlet.lake import reads
 from inlet.sql import literal
@@ -73,7 +73,7 @@ def enter(spark: "SparkSession", lakehouse: str, name: str) -> None:
 def alter_view(spark: "SparkSession", name: str, text: str) -> None:
     """Give a view another text with the same columns. Raises: AnalysisException where there is no such view,
     ConfigError where a table has its name."""
-    catalog, some = _catalog(spark), spark._jvm.scala.Option.apply
+    catalog, some, text = _catalog(spark), spark._jvm.scala.Option.apply, layout.in_sql(text)
     view = catalog.getTableMetadata(_identifier(spark, name))
     if view.tableType().name() != "VIEW":
         raise ConfigError(f"{name} is a table, and was to be a view of Inlet's", "Give the table another name")
@@ -85,7 +85,7 @@ def _catalog(spark: "SparkSession") -> Any:
 
 
 def _identifier(spark: "SparkSession", name: str) -> Any:
-    jvm, (database, table) = spark._jvm, name.split(".")
+    jvm, (database, table) = spark._jvm, layout.of(name).split(".")
     some = jvm.scala.Option.apply
     return jvm.org.apache.spark.sql.catalyst.TableIdentifier(table, some(database), some("spark_catalog"))
 

@@ -12,6 +12,7 @@ Source: Delta's `ConflictChecker.checkNoMetadataUpdates`; delta-rs has the same 
 import uuid
 from typing import TYPE_CHECKING
 
+from inlet import storage
 from inlet.lake import reads, snapshots, tables
 from inlet.lake.compaction import unwritable
 from inlet.sql import literal
@@ -27,6 +28,8 @@ def refuse_begun(lakehouse: str) -> list[str]:
     """Refuse the commits that have begun, and note the lease, without Spark. Out: the tables that are left to
     `refuse_begun_by`. Raises: as `tables.add_rows`."""
     left = []
+    if storage.is_managed(lakehouse):
+        return tables.all_tables(lakehouse)
     for name in tables.all_tables(lakehouse):
         with tables.as_ours(lakehouse, name) as of_lease:
             table = snapshots.open_table(reads.table_path(lakehouse, name))
@@ -44,5 +47,6 @@ def refuse_begun(lakehouse: str) -> list[str]:
 def refuse_begun_by(spark: "SparkSession", lakehouse: str, names: list[str]) -> None:
     """The same of tables to which delta-rs makes no commit."""
     for name in names:
-        table = f"delta.{quoted(reads.table_path(lakehouse, name))}"
+        is_managed = storage.is_managed(lakehouse)
+        table = name if is_managed else f"delta.{quoted(reads.table_path(lakehouse, name))}"
         spark.sql(f"alter table {table} set tblproperties ({literal(WRITER)} = {literal(uuid.uuid4().hex)})")

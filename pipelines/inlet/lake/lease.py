@@ -1,9 +1,10 @@
-"""The lease of a lakehouse in a store: one writer at a time, whatever machine it runs on.
+"""The lease of a lakehouse that other machines reach: one writer at a time, whatever machine it runs on.
 
-The lease is a Delta table without rows, `_lease`; the last of its commits says who holds it. A store takes a commit of
-a number once (delta-rs puts it under a condition), so one of two writers gets it. The holder renews it. One that could
-not begins no commit any more, early enough for its last one to have ended when another may take the lease: requests of
-delta-rs have limits (storage.py), and Spark is stopped.
+In a store the lease is a Delta table without rows, `_lease`; the last of its commits says who holds it. A store takes a
+commit of a number once (delta-rs puts it under a condition), so one of two writers gets it. Where a catalog manages the
+tables it is the one row of one of them (managed.LeaseRow), and Delta refuses the second of two updates. The holder
+renews it. One that could not begins no commit any more, early enough for its last one to have ended when another may
+take the lease: requests of delta-rs have limits (storage.py), and Spark is stopped.
 
 A writer that was stopped between its look at the clock and its commit is refused by Delta. A machine that takes the
 lease from another which did not give it back changes a property of each table (fence.py), so commits of delta-rs
@@ -22,11 +23,12 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from inlet import storage
 from inlet.errors import TryAgain
+from inlet.lake import managed
 from inlet.lake.delta_log import DeltaLog
 
 if TYPE_CHECKING:
@@ -59,34 +61,37 @@ class Lease:
     def __init__(self, lakehouse: str, machine: str):
         self.lakehouse, self.machine = lakehouse, machine
         self.owner = f"process {os.getpid()} on {socket.gethostname()}"
-        self.place = f"{lakehouse}/{TABLE}"
         self.number = -1  # of the commit that took it
         self.is_lost = self.is_taken_over = False
         self._ended, self._renewed_at = threading.Event(), 0.0
-        self._thread = threading.Thread(target=self._renew, name="inlet-lease", daemon=True)
+        self._threads = [
+            threading.Thread(target=call, name="inlet-lease", daemon=True) for call in (self._renew, self._end)
+        ]
         self.on_loss: Callable[[], None] = lambda: None
 
     def take(self, tell: Callable[[dict], None]) -> None:
         """Take it. In: `Log.say`, for who waits. Raises: TryAgain where another machine holds it."""
-        self._table = _opened(self.place)
+        self._kept = (
+            managed.LeaseRow(self.lakehouse) if storage.is_managed(self.lakehouse) else LeaseTable(self.lakehouse)
+        )
         while True:
-            holder, version = self._holder(), self._table.version()
+            version, holder = self._kept.version, self._holder()
             # a process of this machine that held it has ended: lock.py
             self.is_taken_over = bool(holder and holder.seconds and holder.machine != self.machine)
             if holder and self.is_taken_over:
                 self._watch(holder, version, tell)
-            if self._commit(SECONDS):
-                self.number = self._table.version()
-                self._thread.start()
+            if self._commit(SECONDS * self._kept.TIMES):
+                self.number = self._kept.version
+                for thread in self._threads:
+                    thread.start()
                 return
-            self._table.update_incremental()
 
     def check(self) -> None:
         """Raises: TryAgain where the lease is lost, or about to end. To be asked before each commit."""
         if not self.is_lost and self._is_ending():
             self._lose()
         if self.is_lost:
-            seconds = SECONDS - MARGIN_SECONDS
+            seconds = (SECONDS - MARGIN_SECONDS) * self._kept.TIMES
             raise TryAgain(
                 f"This run could not renew its lease of {self.lakehouse} in {seconds:.0f} s: another machine may write",
                 "Run again: it goes on with what this one has not finished",
@@ -94,7 +99,8 @@ class Lease:
 
     def give_back(self) -> None:
         self._ended.set()
-        self._thread.join()
+        for thread in self._threads:
+            thread.join()
         if not self.is_lost:
             try:
                 self._commit(0)
@@ -103,16 +109,16 @@ class Lease:
 
     def _watch(self, holder: Holder, version: int, tell: Callable[[dict], None]) -> None:
         """Wait until a lease has ended. Raises: TryAgain where its holder renews it."""
-        age = time.time() - self._table.history(1)[0]["timestamp"] / 1000
+        age = time.time() - self._kept.written_at
         refused = TryAgain(f"{holder.owner} writes to {self.lakehouse}", "Wait for it to end and try again")
         if 0 <= age < holder.seconds:
             raise refused
         tell({"step": "lock", "waiting": f"up to {holder.seconds:.0f} s: whether {holder.owner} still writes"})
         until = _now() + holder.seconds
         while _now() < until:
-            time.sleep(min(1.0, holder.seconds / 10))
-            self._table.update_incremental()
-            if self._table.version() != version:
+            time.sleep(min(1.0 * self._kept.TIMES, holder.seconds / 10))
+            self._kept.look()
+            if self._kept.version != version:
                 if (renewed := self._holder()) and renewed.seconds:
                     raise refused
                 return
@@ -120,19 +126,25 @@ class Lease:
     def _renew(self) -> None:
         """Renew it until it is given back or lost."""
         num = 0
-        while not self._ended.wait(RENEW_SECONDS):
+        while not self._ended.wait(RENEW_SECONDS * self._kept.TIMES):
             try:
-                if not self._commit(SECONDS):
+                if not self._commit(SECONDS * self._kept.TIMES):
                     return self._lose()
                 if (num := num + 1) % NUM_RENEWALS == 0:
-                    _shorten(self._table)
+                    self._kept.shorten()
             except Exception as error:
                 log.info("the lease of %s was not renewed: %s", self.lakehouse, error)
             if self._is_ending():
                 return self._lose()
 
+    def _end(self) -> None:
+        """Give it up when it was not renewed in time, though the renewal has not come back."""
+        while not self.is_lost and not self._ended.wait(RENEW_SECONDS * self._kept.TIMES):
+            if self._is_ending():
+                self._lose()
+
     def _is_ending(self) -> bool:
-        return _now() - self._renewed_at > SECONDS - MARGIN_SECONDS
+        return _now() - self._renewed_at > (SECONDS - MARGIN_SECONDS) * self._kept.TIMES
 
     def _lose(self) -> None:
         self.is_lost = True
@@ -140,24 +152,15 @@ class Lease:
 
     def _commit(self, seconds: float) -> bool:
         """Say that it is held from now on. Out: False where another machine has written it."""
-        import deltalake
-
         holder, begun = Holder(self.owner, self.machine, seconds, uuid.uuid4().hex), _now()
-        about = {KEY: json.dumps(holder._asdict())}
-        once = deltalake.CommitProperties(custom_metadata=about, max_commit_retries=0)
-        try:
-            self._table.create_write_transaction([], "append", self._table.schema(), commit_properties=once)
-        except deltalake.exceptions.CommitFailedError:  # maybe of its own, whose answer was lost
-            self._table.update_incremental()
-            if self._holder() != holder:
-                return False
+        self._kept.put(json.dumps(holder._asdict()))
+        if self._holder() != holder:
+            return False
         self._renewed_at = begun
-        self._table.update_incremental()
         return True
 
     def _holder(self) -> Holder | None:
-        commits = self._table.history(1)
-        return Holder(**json.loads(commits[0][KEY])) if commits and KEY in commits[0] else None
+        return Holder(**json.loads(self._kept.text)) if self._kept.text else None
 
 
 @contextmanager
@@ -197,24 +200,44 @@ def refuse_former(table: "deltalake.DeltaTable", of_lease: dict[str, int]) -> No
         raise TryAgain(f"{table.table_uri} was written under a later lease", "Run again: it goes on from there")
 
 
-def _opened(place: str) -> "deltalake.DeltaTable":
-    """The table of a lease, which is made where there is none."""
-    import deltalake
+class LeaseTable:
+    """What the last commit of a lease says, in a store. In: the lakehouse's address."""
 
-    options = (storage.delta_options(place) or {}) | LIMITS
-    if not deltalake.DeltaTable.is_deltatable(place, options):
-        columns = deltalake.Schema([deltalake.Field("none", deltalake.schema.PrimitiveType("string"))])
-        about = {"delta.logRetentionDuration": "interval 1 days", "delta.enableExpiredLogCleanup": "true"}
-        deltalake.DeltaTable.create(place, columns, "ignore", configuration=about, storage_options=options)
-    table = deltalake.DeltaTable(place, storage_options=options)
-    if DeltaLog(place).num_commits > NUM_RENEWALS:
-        _shorten(table)
-    return table
+    TIMES = 1  # as long as SECONDS say
 
+    def __init__(self, lakehouse: str):
+        import deltalake
 
-def _shorten(table: "deltalake.DeltaTable") -> None:
-    table.create_checkpoint()
-    table.cleanup_metadata()
+        place = f"{lakehouse}/{TABLE}"
+        options = (storage.delta_options(place) or {}) | LIMITS
+        if not deltalake.DeltaTable.is_deltatable(place, options):
+            columns = deltalake.Schema([deltalake.Field("none", deltalake.schema.PrimitiveType("string"))])
+            about = {"delta.logRetentionDuration": "interval 1 days", "delta.enableExpiredLogCleanup": "true"}
+            deltalake.DeltaTable.create(place, columns, "ignore", configuration=about, storage_options=options)
+        self._table = deltalake.DeltaTable(place, storage_options=options)
+        if DeltaLog(place).num_commits > NUM_RENEWALS:
+            self.shorten()
+        self.look()
+
+    def look(self) -> None:
+        """Read the last commit."""
+        self._table.update_incremental()
+        last = (self._table.history(1) or [{}])[0]
+        self.version, self.text = self._table.version(), last.get(KEY, "")
+        self.written_at = last.get("timestamp", 0) / 1000
+
+    def put(self, text: str) -> None:
+        """Commit a text, unless another commit follows the one that was read; and look again."""
+        import deltalake
+
+        once = deltalake.CommitProperties(custom_metadata={KEY: text}, max_commit_retries=0)
+        with suppress(deltalake.exceptions.CommitFailedError):  # maybe of its own, whose answer was lost
+            self._table.create_write_transaction([], "append", self._table.schema(), commit_properties=once)
+        self.look()
+
+    def shorten(self) -> None:
+        self._table.create_checkpoint()
+        self._table.cleanup_metadata()
 
 
 def _now() -> float:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from inlet import storage
 from inlet.errors import EnvironmentLacks, TryAgain
-from inlet.lake import connect, engine, fence, place
+from inlet.lake import connect, engine, fence, managed, place
 from inlet.lake.lease import leased
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ def writing(
             else:
                 held.callback(engine.hold(spark, path))
 
+        managed.forget_all()
         if not storage.is_local(lakehouse):
             lease = held.enter_context(leased(lakehouse, place.machine(lakehouse), tell))
             left = fence.refuse_begun(lakehouse) if lease.is_taken_over else []

@@ -13,7 +13,8 @@ deletion vectors that are in use. Why not CLUSTER BY: delta-rs does not write to
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from inlet.lake import compaction, reads, snapshots
+from inlet import storage
+from inlet.lake import compaction, managed, reads, snapshots
 from inlet.lake.compaction import MB, SMALL_FILE, SMALL_TABLE
 from inlet.lake.delta_log import DeltaLog
 from inlet.lake.table_state import LOG, LOG_DAYS, OURS, State
@@ -27,6 +28,7 @@ RETAIN_HOURS, LEAST_HOURS = 168, 24  # of files that newer versions lack; the pu
 NUM_WORTH, NUM_DUE = 10, 40  # small files that are worth a commit, and at the end of a run
 NUM_COMMITS = 10  # after which a checkpoint is due
 KEY_BYTES, KEY_SHARE = 256 * MB, 0.25  # that hold one key, from which on the rows are put in its order
+FILES = "delta.deletedFileRetentionDuration"
 LOG_MARGIN = 7  # days that a log is kept longer than the oldest version in use
 
 
@@ -128,8 +130,10 @@ def keep_log(lakehouse: str, table: str, days: int, spark: "SparkSession | None"
     """Have the log of a table kept for so many days: without it no version can be read, whatever files there are. In: a
     session, for a table to which delta-rs makes no commit."""
 
-    delta_table = snapshots.open_table(reads.table_path(lakehouse, table))
     properties = {LOG: f"interval {days} days", OURS: "true"}
+    if storage.is_managed(lakehouse):  # whose VACUUM keeps files by their age alone
+        return managed.set_properties(table, properties | {FILES: properties[LOG]})
+    delta_table = snapshots.open_table(reads.table_path(lakehouse, table))
     if spark and compaction.unwritable(delta_table):
         pairs = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in properties.items())
         spark.sql(f"alter table delta.{quoted(delta_table.table_uri)} set tblproperties ({pairs})")

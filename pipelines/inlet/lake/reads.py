@@ -7,15 +7,32 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from inlet import storage
-from inlet.lake import snapshots
+from inlet.lake import managed, snapshots
 
 if TYPE_CHECKING:
+    import deltalake
     import pyarrow as pa
 
 
 def newest(lakehouse: str, table: str) -> snapshots.Snapshot | None:
     """The newest version of a table; None while it does not exist. Read without Spark."""
-    return snapshots.newest(table_path(lakehouse, table))
+    place = table_path(lakehouse, table)
+    return managed.newest(place) if storage.is_managed(place) else snapshots.newest(place)
+
+
+def _existing(lakehouse: str, table: str) -> snapshots.Snapshot:
+    """The newest version of a table that exists."""
+    import deltalake
+
+    if (snapshot := newest(lakehouse, table)) is None:
+        raise deltalake.exceptions.TableNotFoundError(table_path(lakehouse, table))
+    return snapshot
+
+
+def _opened(lakehouse: str, table: str, version: int | None) -> "deltalake.DeltaTable | managed.Table":
+    """A version of a table."""
+    place = table_path(lakehouse, table)
+    return managed.Table(place, version) if storage.is_managed(place) else snapshots.open_table(place, version)
 
 
 def exists(lakehouse: str, table: str) -> bool:
@@ -65,8 +82,9 @@ def lacking(lakehouse: str, table: str, other: str, columns: list[str]) -> list[
 def ask(lakehouse: str, query: str, **tables: str) -> list[dict]:
     """The rows of a query without Spark, asked once of the newest versions of its tables. In: the tables, which exist,
     by their names in it."""
-    by_name = {name: snapshots.existing(table_path(lakehouse, table)) for name, table in tables.items()}
-    return snapshots.rows_of(snapshots.query(query, by_name))
+    by_name = {name: _existing(lakehouse, table) for name, table in tables.items()}
+    found = managed.query(query, by_name) if storage.is_managed(lakehouse) else snapshots.query(query, by_name)
+    return snapshots.rows_of(found)
 
 
 def column_names(lakehouse: str, table: str) -> set[str]:
@@ -143,7 +161,8 @@ def _version(lakehouse: str, table: str, version: int | None) -> snapshots.Snaps
     snapshot = newest(lakehouse, table)
     if snapshot is None or version in (None, snapshot.version):
         return snapshot
-    return snapshots.Snapshot(snapshots.open_table(table_path(lakehouse, table), version=version), None)
+    opened = _opened(lakehouse, table, version)
+    return managed.Snapshot(opened) if isinstance(opened, managed.Table) else snapshots.Snapshot(opened, None)
 
 
 def _files(snapshot: snapshots.Snapshot):
@@ -165,7 +184,7 @@ def _columns(fields: list[dict], path: str = ""):
 
 def version(lakehouse: str, table: str) -> int:
     """The newest Delta version of a table."""
-    return snapshots.existing(table_path(lakehouse, table)).version
+    return _existing(lakehouse, table).version
 
 
 def transaction_version(lakehouse: str, table: str, app_id: str) -> int:
@@ -178,8 +197,11 @@ def has_version(lakehouse: str, table: str, number: int) -> bool:
     """Can a Delta version of a table still be read? Its log forgets versions after a month."""
     import deltalake
 
+    place = table_path(lakehouse, table)
+    if storage.is_managed(place):
+        return managed.has_version(place, number)
     try:
-        snapshots.open_table(table_path(lakehouse, table), version=number)
+        snapshots.open_table(place, version=number)
     except deltalake.exceptions.DeltaError:
         return False
     return True
@@ -191,6 +213,8 @@ def has_files(lakehouse: str, table: str, number: int) -> bool:
     import deltalake
 
     place = table_path(lakehouse, table)
+    if storage.is_managed(place):  # its catalog keeps them for as long as its retention says
+        return True
     delta_table = snapshots.open_table(place, version=number)
     store, path = storage.open_store(place)
     existing = {file.rpartition("/")[2] for file in store.find(path)}  # they are named by random ids
@@ -206,6 +230,6 @@ def has_files(lakehouse: str, table: str, number: int) -> bool:
 
 def operations(lakehouse: str, table: str, num: int, version: int | None = None) -> list[str]:
     """What the last commits up to a version did, newest first: WRITE, which appends, OVERWRITE, MERGE, ..."""
-    commits = snapshots.open_table(table_path(lakehouse, table), version).history(num) if num else []
+    commits = _opened(lakehouse, table, version).history(num) if num else []
     modes = [commit.get("operationParameters", {}).get("mode") for commit in commits]
     return ["OVERWRITE" if mode == "Overwrite" else commit["operation"] for commit, mode in zip(commits, modes)]

@@ -11,6 +11,7 @@ import fcntl
 from contextlib import contextmanager
 from pathlib import Path
 
+from inlet import layout
 from inlet.errors import InletError
 from inlet.lake import catalog, place
 from inlet.lake.java import check_java
@@ -89,8 +90,7 @@ def _named(connection) -> set[str]:
     rows = connection.createStatement().executeQuery('select "NAME", "DB_LOCATION_URI" from "DBS"')
     while rows.next():
         name, location = rows.getString(1), rows.getString(2).removeprefix(SCHEME)
-        if name in DATABASES:
-            found.add(location.removesuffix(f"/{name}"))
+        found |= {location.removesuffix(f"/{one}") for one in DATABASES if name == layout.of(one)}
     return found
 
 

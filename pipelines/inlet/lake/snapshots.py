@@ -68,6 +68,11 @@ class Snapshot:
             self._num_bytes += size
         return result
 
+    @property
+    def data(self) -> "deltalake.DeltaTable":
+        """What queries read."""
+        return self.table
+
     def query(self, sql: str) -> "pa.Table":
         """The answer to a query of `rows`."""
         return self.once(sql, lambda: answer(self.once("builder", lambda: _builder(rows=self)), sql))
@@ -142,7 +147,7 @@ def query(sql: str, tables: dict[str, Snapshot]) -> "pa.Table":
 def _builder(**tables: Snapshot):
     builder = query_builder()
     for name, one in tables.items():
-        builder = builder.register(name, one.table)
+        builder = builder.register(name, one.data)
     return builder
 
 

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inlet import storage
-from inlet.errors import EnvironmentLacks
-from inlet.lake import catalog, connect, engine, entries, jars, place, reads, tables
+from inlet.errors import ConfigError, EnvironmentLacks
+from inlet.lake import catalog, connect, engine, entries, jars, managed, place, reads, tables
 from inlet.lake.java import check_java
 
 if TYPE_CHECKING:
@@ -146,11 +146,18 @@ def session(
     """
     if has_catalog:
         place.check(lakehouse)
-    if engine.is_connected():
+    if storage.is_managed(lakehouse) and not engine.is_given():
+        raise ConfigError(
+            "The tables of a lakehouse that a catalog manages are reached by a Spark that has that catalog",
+            f"Set {engine.REMOTE} to the address of its Connect server, or run on Databricks",
+        )
+    if engine.is_given():
         if packages:
             engine.check_embedded(f"What uses {packages[0]}")
         _keep_utc()
-        spark = connect.connect(app, of_session())
+        own = of_session()
+        spark = connect.of_platform(own) if engine.is_platform() else connect.connect(app, own)
+        engine.name_tables(spark)
         if has_catalog:
             _complete(spark, lakehouse, engine.id_of(spark))
         return spark
@@ -190,6 +197,7 @@ def session(
             jars.remember(spark)
             if is_first and engine.is_apart():
                 engine.send_package(spark)
+            engine.name_tables(spark)
             if has_catalog:
                 _complete(spark, lakehouse, engine.id_of(spark))
                 if not storage.is_local(lakehouse):
@@ -212,11 +220,11 @@ def _keep_utc() -> None:
 
 def _complete(spark: "SparkSession", lakehouse: str, session_id: str) -> None:
     """Create the tables that are missing, and enter those that another catalog has made; once a session."""
-    if (session_id, lakehouse) in _made and tables.are_complete(lakehouse):
+    if (session_id, lakehouse) in _made and (storage.is_managed(lakehouse) or tables.are_complete(lakehouse)):
         return
     with small_query_settings(spark, is_small=True):
         tables.create(spark, lakehouse)
-        if engine.is_given() or not storage.is_local(lakehouse):
+        if not storage.is_managed(lakehouse) and (engine.is_given() or not storage.is_local(lakehouse)):
             tables.enter_all(spark, lakehouse)
     _made.add((session_id, lakehouse))
 
@@ -228,6 +236,9 @@ def _is_small(lakehouse: str, new_bytes: int) -> bool:
         storage.is_reached(lakehouse)
         and new_bytes + sum(reads.size_bytes(lakehouse, name) for name in tables_of_bytes) <= QUICK_BYTES
     )
+
+
+managed.start = session
 
 
 @atexit.register

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from inlet import store_errors
 from inlet.errors import EnvironmentLacks, InletError, TryAgain
-from inlet.lake.engine import REMOTE, is_apart, is_connected, master
+from inlet.lake.engine import REMOTE, is_apart, is_connected, is_platform, master
 
 GOES_ON = "Run again when it does; what was done before stays done"
 
@@ -67,6 +67,6 @@ def worded(error: BaseException) -> InletError | None:
 
 def caused(cause: Cause) -> InletError:
     """The error that a cause means here."""
-    address = os.environ.get(REMOTE) or master()
+    address = os.environ.get(REMOTE) or ("Databricks" if is_platform() else master())
     at = re.sub(r"^([a-z]+://)(?:[^@/;]*@)?([^/;]*).*", r"\1\2", address)  # without a user and a token
     return cause.kind(cause.message.format(at), cause.remedy)

@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from inlet import change, storage, store_errors, unit
+from inlet import change, layout, storage, store_errors, unit
 from inlet.errors import ConfigError, EnvironmentLacks, TryAgain
-from inlet.lake import engine, entries, lease, place, reads, snapshots
+from inlet.lake import engine, entries, lease, managed, place, reads, snapshots
 from inlet.lake.compaction import SMALL_TABLE, keep_short, unwritable
 from inlet.lake.delta_log import written_at
 from inlet.sql import literal
@@ -25,7 +25,7 @@ VECTORS = "delta.enableDeletionVectors"
 # Planning a scan of a table with deletion vectors asks Delta for its files once more, at every stage: 50 ms each time
 PROPERTIES: dict[str, str | None] = {VECTORS: "false"}  # of a declared table while it is small
 NO_RIGHT = re.compile(r"permission|denied|forbidden|unauthorized|read-only|\b40[13]\b", re.IGNORECASE)
-DATABASES = ("bronze", "silver", "gold", "checks", "public")
+DATABASES = layout.SCHEMAS
 STATISTICS = {  # columns with file statistics, where all columns would only cost (facts: a fifth of an append)
     "silver.changes": ",".join(change.HEADER_COLUMNS),
     "bronze.messages": "source,topic,partition,offset,timestamp,batch_id",
@@ -35,12 +35,13 @@ STATISTICS = {  # columns with file statistics, where all columns would only cos
 
 def create(spark: "SparkSession", lakehouse: str) -> None:
     """Create what is not there yet of the databases and the bronze and silver tables, and of their columns."""
-    existing = {row.namespace for row in spark.sql("show databases").collect()}
+    existing = {row.namespace.casefold() for row in spark.sql("show databases").collect()}
     for database in DATABASES:
-        if database in existing:
+        at = "" if storage.is_managed(lakehouse) else f" location {literal(f'{lakehouse}/{database}')}"
+        if layout.of(database).casefold() not in existing:
+            spark.sql(f"create database if not exists {database}{at}")
+        elif at:
             _check_location(spark, lakehouse, database)
-        else:
-            spark.sql(f"create database if not exists {database} location {literal(f'{lakehouse}/{database}')}")
     declared, are_ours = unit.TABLES | change.TABLES, entries.are_ours(spark)
     for database in ("silver", "bronze"):  # the entries are made like one of silver
         tables = {row.tableName for row in spark.sql(f"show tables in {database}").collect()}
@@ -73,7 +74,12 @@ def _check_location(spark: "SparkSession", lakehouse: str, database: str) -> Non
 
 
 def all_tables(lakehouse: str, known: Iterable[str] = ()) -> list[str]:
-    """The Delta tables of a lakehouse, as its folders or its store have them. In: names that are left out."""
+    """The Delta tables of a lakehouse, as its folders, its store or the catalog that manages them has them. In: names
+    that are left out."""
+    if storage.is_managed(lakehouse):
+        spark = managed.spark()
+        named = [(d, row.tableName) for d in DATABASES[:-1] for row in spark.sql(f"show tables in {d}").collect()]
+        return sorted(name for name in map(".".join, named) if name not in known)
     store, root = storage.open_store(lakehouse)
     store.invalidate_cache()  # of listings
     folders = [f"{root}/{database}" for database in DATABASES]
@@ -154,6 +160,9 @@ def add_arrow(
     import deltalake
 
     path = reads.table_path(lakehouse, name)
+    if storage.is_managed(lakehouse):
+        with lease.committing(lakehouse):
+            return managed.append(path, rows, _once(app_id, version))
     with as_ours(lakehouse, name) as of_lease:
         once = noting(({app_id: version} if app_id else {}) | (notes or {}) | of_lease)
         table = snapshots.open_table(path) if reads.exists(lakehouse, name) else None
@@ -255,6 +264,8 @@ def merge_rows(lakehouse: str, name: str, key: Sequence[str], rows: list[dict], 
     import pyarrow as pa
 
     place.check(lakehouse)
+    if storage.is_managed(lakehouse):
+        return False
     path, columns = reads.table_path(lakehouse, name), (unit.TABLES | change.TABLES)[name]
     table = snapshots.open_table(path)
     if reads.size_bytes(lakehouse, name) > SMALL_TABLE or unwritable(table) or any(table.deletion_vectors()):
@@ -273,12 +284,24 @@ def merge_rows(lakehouse: str, name: str, key: Sequence[str], rows: list[dict], 
     return True
 
 
+def rows(spark: "SparkSession", lakehouse: str, name: str) -> "DataFrame":
+    """The rows of a table, in a session that need not know the catalog of the lakehouse."""
+    if storage.is_managed(lakehouse):
+        return spark.table(name)
+    return spark.read.format("delta").load(reads.table_path(lakehouse, name))
+
+
 def append(rows: "DataFrame", table: str, app_id: str = "", version: int = 0) -> None:
     """Append a DataFrame; under an app_id once: a second append under the same (app_id, version) is skipped by Delta
     itself.
     """
-    once: dict[str, str | int] = {"txnAppId": app_id, "txnVersion": version} if app_id else {}
-    rows.write.format("delta").mode("append").options(**once).saveAsTable(table)
+    rows.write.format("delta").mode("append").options(**_once(app_id, version)).saveAsTable(layout.of(table))
+    managed.forget(table)
+
+
+def _once(app_id: str, version: int) -> dict[str, Any]:
+    """Options of Spark's writer, under which an append is made once."""
+    return {"txnAppId": app_id, "txnVersion": version} if app_id else {}
 
 
 def arrow_schema(ddl: str):

@@ -9,12 +9,13 @@ checkpoints feeds lacks the function.
 import json
 from typing import TYPE_CHECKING
 
-from inlet import lake
+from inlet import lake, layout
 from inlet.codecs import CODECS
 from inlet.codecs.codec import offers
 from inlet.codecs.results import CHECKPOINT
 from inlet.config import Project
 from inlet.errors import ConfigError
+from inlet.lake import engine
 from inlet.publish.point import EVENTS, Point
 from inlet.publish.views import HELD, Ours, string_map
 from inlet.sql import literal
@@ -76,7 +77,7 @@ def write(project: Project, spark: "SparkSession", last: Point, point: Point) ->
         shown, is_old = point.table(table.name), last.table(table.name).shape == point.table(table.name).shape
         is_moved = shown.moved != last.table(table.name).moved or shown.moved is not None and last.events is None
         if table.key and is_moved and not shown.through.keys().isdisjoint(mine):
-            if not (is_old and spark.catalog.functionExists(f"public.{table.name}_at_checkpoint")):
+            if not (is_old and spark.catalog.functionExists(layout.of(f"public.{table.name}_at_checkpoint"))):
                 _write_function(spark, "public", table.name, table.table, Ours(table.ours))
 
 
@@ -94,7 +95,7 @@ def write_pinned(
 def _write_view(spark: "SparkSession", database: str, end: str, version: int) -> None:
     name = f"{database}._checkpoints"
     body = PLACES.format(events=EVENTS, version=version, kind=literal(CHECKPOINT), end=end)
-    if spark.catalog.tableExists(name):  # CREATE OR REPLACE would drop it for a moment
+    if engine.has_table(spark, name):  # CREATE OR REPLACE would drop it for a moment
         spark.sql(f"alter view {name} as{body}")
     else:
         spark.sql(f"create view {name} comment {literal(COMMENT)} as{body}")

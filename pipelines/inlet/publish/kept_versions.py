@@ -93,7 +93,7 @@ def kept(project: Project) -> dict[str, Kept]:
 
 def _place(project: Project, *names: str):
     """The file system of the lakehouse, and a path on it below the folder of pins."""
-    store, path = storage.open_store(project.lakehouse_path(FOLDER, *names))
+    store, path = storage.open_store(project.files_path(FOLDER, *names))
     store.invalidate_cache()  # of listings
     return store, path
 

@@ -21,6 +21,7 @@ from jinja2 import StrictUndefined, Template
 from inlet import lake
 from inlet.config import Project
 from inlet.gold.generate import LINEAGE
+from inlet.lake import engine
 from inlet.lake.spark import side_by_side
 from inlet.publish import views
 from inlet.publish.fixed_views import same_transaction
@@ -90,7 +91,7 @@ def _written_shape(spark: "SparkSession", view: str) -> str | None:
     try:
         return spark.sql(f"show tblproperties {view} ('inlet.shape')").collect()[0].value
     except AnalysisException:
-        if spark.catalog.tableExists(view):
+        if engine.has_table(spark, view):
             raise
         return None
 

@@ -10,7 +10,7 @@ import re
 from bisect import bisect_left
 from typing import TYPE_CHECKING
 
-from inlet import lake
+from inlet import lake, layout, storage
 from inlet.config import Project
 from inlet.errors import ConfigError
 from inlet.gold.evolve import KEY, ours, own
@@ -89,7 +89,7 @@ def pin(project: Project, spark: "SparkSession", database: str, point: Point) ->
 
     Raises: ConfigError where the database is there and shows another point or is none of Inlet's.
     """
-    taken = pinned(spark).get(database) if spark.catalog.databaseExists(database) else point.number
+    taken = pinned(spark).get(database) if spark.catalog.databaseExists(layout.of(database)) else point.number
     if taken != point.number:
         raise ConfigError(
             f"The database {database} "
@@ -99,9 +99,11 @@ def pin(project: Project, spark: "SparkSession", database: str, point: Point) ->
     kept_versions.note_pin(project, database, point.number, point.versions)
     for name in point.versions:
         keep_log(project.lakehouse_path(), name if "." in name else f"gold.{name}", LOG_DAYS, spark)
+    place = project.lakehouse_path("_pins", database)
+    at = "" if storage.is_managed(place) else f" location {literal(place)}"
     spark.sql(
-        f"create database if not exists {database} comment 'Published point {point.number}' location "
-        f"{literal(project.lakehouse_path('_pins', database))} with dbproperties ('{PROPERTY}' = '{point.number}')"
+        f"create database if not exists {database} comment 'Published point {point.number}'{at}"
+        f" with dbproperties ('{PROPERTY}' = '{point.number}')"
     )
     tables, our_names = sorted(point.tables), {}
     for table in tables:

@@ -212,7 +212,7 @@ def _described(spark: "SparkSession") -> dict[str, str] | None:
     try:
         return {row.col_name: row.data_type for row in spark.sql(f"describe table extended {POINT}").collect()}
     except AnalysisException:
-        if spark.catalog.tableExists(POINT):
+        if engine.has_table(spark, POINT):
             raise
         return None
 

@@ -14,7 +14,7 @@ from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 from inlet.gold.generate import models
-from inlet.lake import entries
+from inlet.lake import engine, entries
 from inlet.sql import literal
 from inlet.sql import name as quoted
 from inlet.table import Table
@@ -84,7 +84,7 @@ def write(spark: "SparkSession", view: View) -> None:
                 spark.sql(f"alter view {view.name} as\n{view.body}")
             return
         except AnalysisException:
-            if spark.catalog.tableExists(view.name):
+            if engine.has_table(spark, view.name):
                 raise
     spark.sql(view.title + view.body)
 

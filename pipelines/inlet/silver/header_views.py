@@ -12,6 +12,7 @@ from inlet import change
 from inlet.change import Column
 from inlet.codecs.goldengate.trail.header import HEADER
 from inlet.codecs.linkexpress.journal.header import HEADER as OF_JOURNALS
+from inlet.lake import engine
 from inlet.sql import literal
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def put(spark: "SparkSession", view: str, columns: list[Column], comment: str, t
     """Write a view, where it is not there or not as declared. In: its SQL."""
     title = ", ".join(f"{c.name} comment {literal(c.doc)}" for c in columns)
     shape = str(zlib.crc32(f"{title}{text}".encode()))
-    if spark.catalog.tableExists(view) and shape in str(
+    if engine.has_table(spark, view) and shape in str(
         spark.sql(f"show tblproperties {view} ('inlet.shape')").collect()
     ):
         return
