@@ -1,7 +1,8 @@
 {# How far gold has come. Appended to as the last step of a batch, so a row here is gold's commit; the greatest
    counts. dbt calls this before commands that only read, too: these write nothing. -#}
 {% macro create_applied() %}
-{%- if target.type != 'databricks' and (target.name == 'inlet' or invocation_args_dict.which in ('build', 'run', 'retry')) %}
+{%- if target.name == 'inlet'
+      or target.type != 'databricks' and invocation_args_dict.which in ('build', 'run', 'retry') %}
 create table if not exists gold.applied (
   table_name string comment 'table, as in orders__current',
   source string comment 'the ordered feed',

@@ -4,9 +4,11 @@
 {%- if execute and target.name != 'inlet' and not env_var('INLET_WRITES', '')
       and invocation_args_dict.which in ('build', 'run', 'seed', 'snapshot', 'retry', 'clone') -%}
   {%- set ours = [] -%}
-  {%- for id in selected_resources if target.type == 'databricks' and graph.nodes.get(id, {}).get('fqn', [])[1:2] == ['gold'] -%}
-    {%- do ours.append(id) -%}
-  {%- endfor -%}
+  {%- if target.type == 'databricks' -%}
+    {%- for id in selected_resources if graph.nodes.get(id, {}).get('fqn', [])[1:2] == ['gold'] -%}
+      {%- do ours.append(id) -%}
+    {%- endfor -%}
+  {%- endif -%}
   {%- if ours -%}
     {{ exceptions.raise_compiler_error(
       "A SQL warehouse builds no gold: `inlet run` does. Select your own models: dbt build --select marts") }}
