@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-OF_DATA = ("silver.changes", "bronze.blocks", "bronze.messages")  # and those of gold but for
+OF_DATA = (
+    *("bronze.blocks", "bronze.messages", "silver.changes"),
+    *("silver.rejects", "silver.control_events", "silver.transactions"),
+)  # and those of gold but for
 OF_GOLD = ("gold.applied", "gold.published")
 LOOK_SECONDS = 60.0  # after which a table is looked at again that this process has not written
 NO_VERSION = "DELTA_(CANNOT_FIND_VERSION|VERSION_NOT_FOUND|LOG_FILE_NOT_FOUND|TRUNCATED_TRANSACTION_LOG)"
