@@ -42,7 +42,8 @@ def limited(self, key, value):
 def refused(self, *args, **named):
     raise AnalysisException("[NOT_SUPPORTED_WITH_SERVERLESS]")
 
-SparkSession.builder.remote(os.environ.pop("SPARK_REMOTE")).getOrCreate()  # there before Inlet, as on Databricks
+session = SparkSession.builder.remote(os.environ.pop("SPARK_REMOTE")).getOrCreate()  # there before Inlet
+SparkSession.Builder.getOrCreate = lambda builder: session  # as Databricks' documentation has it
 os.environ["DATABRICKS_RUNTIME_VERSION"] = "client.5"
 RuntimeConf.set = limited
 DataFrame.persist = DataFrame.cache = DataFrame.checkpoint = DataFrame.localCheckpoint = refused
