@@ -14,8 +14,8 @@
       "A SQL warehouse builds no gold: `inlet run` does. Select your own models: dbt build --select marts") }}
   {%- elif target.type != 'databricks' -%}
     {{ exceptions.raise_compiler_error(
-      "This dbt does not hold the lakehouse, so a run of Inlet could write beside it: install the package inlet "
-      ~ "beside dbt, or start dbt from the environment that has it.") }}
+      "This dbt does not hold the lakehouse, so a run of Inlet could write at the same time: install the package "
+      ~ "inlet next to dbt, or start dbt from the environment that has it.") }}
   {%- endif -%}
 {%- endif -%}
 {% endmacro %}

@@ -4,8 +4,8 @@
     lakehouse: catalog://main/cdc_                                               # of inlet.yml
     lakehouse: {location: "s3://bucket/lake", catalog: main, prefix: cdc_}
 
-The first is a lakehouse whose catalog says where its tables lie, and lets nobody open them by their path, as Unity
-Catalog does (`storage.is_managed`). What is no table is in volumes of the schema bronze. Relative paths of inlet.yml
+The first is a lakehouse whose catalog says where its tables lie. No program may open them by their path, as Unity
+Catalog has it (`storage.is_managed`). What is no table is in volumes of the schema bronze. Relative paths of inlet.yml
 are below them: `landing/shop/*.json` is `/Volumes/main/cdc_bronze/landing/shop/*.json`. `files` names another folder.
 """
 

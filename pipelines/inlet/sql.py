@@ -45,25 +45,27 @@ def name(identifier: str) -> str:
     return "`" + identifier.replace("`", "``") + "`"
 
 
-OF_ENGINES = (  # words of the engine that reads without Spark, and Spark's
-    (r"\bas varchar\)", "as string)"),
-    (r"\bas bytea\)", "as binary)"),
-    (r"\barrow_cast\(([^,]+), 'Timestamp\(Microsecond, Some\(\"UTC\"\)\)'\)", r"cast(\1 as timestamp)"),
+TEXT = r"'(?:[^']|'')*'"  # of the engine that reads without Spark
+WORDS = re.compile(  # of it that Spark does not know, past its texts and names in quotes
+    rf"""arrow_cast\((?P<time>{TEXT}), 'Timestamp\(Microsecond, Some\("UTC"\)\)'\)|{TEXT}|"(?:[^"]|"")*["]"""
+    r"|\bas (?:varchar|bytea)\)"
 )
+TYPES = {"as varchar)": "as string)", "as bytea)": "as binary)"}
 
 
 def in_spark(statement: str) -> str:
-    r"""A statement for the engine that reads without Spark, with its texts and names as Spark writes them.
+    r"""A statement for the engine that reads without Spark, with its texts, names and types as Spark writes them.
 
     >>> print(in_spark('select "a", ' + plain_literal("it's a\\b") + ' from "current"'))
     select `a`, 'it\'s a\\b' from `current`
     """
 
-    for own, of_spark in OF_ENGINES:
-        statement = re.sub(own, of_spark, statement)
+    def of_spark(match: re.Match) -> str:
+        if match["time"]:
+            return f"cast({match['time']} as timestamp)"
+        text = match[0][1:-1]
+        if match[0][0] == "'":
+            return literal(text.replace("''", "'"))
+        return name(text.replace('""', '"')) if match[0][0] == '"' else TYPES[match[0]]
 
-    def quoted(match: re.Match) -> str:
-        mark, text = match[0][0], match[0][1:-1]
-        return literal(text.replace("''", "'")) if mark == "'" else name(text.replace('""', '"'))
-
-    return re.sub(r"""'(?:[^']|'')*'|"(?:[^"]|"")*["]""", quoted, statement)
+    return WORDS.sub(of_spark, statement)

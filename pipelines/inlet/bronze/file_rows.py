@@ -32,7 +32,7 @@ class Group(NamedTuple):
     source: Source
     files: list[Listed]
     landed: dict[str, dict]  # of a source in an order: path -> its newest row without a problem
-    unplaced: list[str]  # of such a source: other files, of which nobody knows where they belong
+    unplaced: list[str]  # of such a source: other files, whose place in the order is not known
 
     @property
     def paths(self) -> list[str]:
@@ -104,7 +104,8 @@ def _of_groups(project: Project, groups: list[Group]) -> list[tuple[Place, Plann
 
 
 def _each_apart(project: Project, groups: list[Group]) -> list[tuple[Place, Planned]]:
-    """Read by one process, for each loads the walks anew; where it ends, by one for each half, down to one a file."""
+    """Read by one process, because each loads the walks again; where it ends, by one for each half, down to one a
+    file."""
     try:
         return apart(lambda: _all_of(project, groups), *(path for group in groups for path in group.paths))
     except Died:

@@ -33,7 +33,7 @@ OF_DATA = (
 OF_GOLD = ("gold.applied", "gold.published")
 LOOK_SECONDS = 60.0  # after which a table is looked at again that this process has not written
 NO_VERSION = "DELTA_(CANNOT_FIND_VERSION|VERSION_NOT_FOUND|LOG_FILE_NOT_FOUND|TRUNCATED_TRANSACTION_LOG)"
-NO_TABLE = "TABLE_OR_VIEW_NOT_FOUND"
+NO_TABLE = "TABLE_OR_VIEW_NOT_FOUND|SCHEMA_NOT_FOUND|DELTA_MISSING_DELTA_TABLE"
 start: Any = None  # a session: lake.spark.session, which says so itself
 NEVER = -LOOK_SECONDS, None
 _lock = Lock()
@@ -46,7 +46,8 @@ class Table:
 
     def __init__(self, place: str, version: int | None = None):
         self.table_uri, self.name = place, name_of(place)
-        self._version: int = self._commits(1)[0]["version"] if version is None else version
+        self.commit = self._commits(1)[0] if version is None else {"version": version}
+        self._version: int = self.commit["version"]
 
     def version(self) -> int:
         return self._version
@@ -57,7 +58,7 @@ class Table:
         return self._commits(num_later + num)[num_later:]
 
     def _commits(self, num: int) -> list[dict]:
-        names = ("version", "operation", "operationParameters")
+        names = ("version", "timestamp", "operation", "operationParameters")
         rows = spark().sql(f"describe history {self.name} limit {num}").select(*names).collect()
         return [row.asDict() for row in rows]
 
@@ -109,7 +110,7 @@ class Snapshot(snapshots.Snapshot):
     def __init__(self, table: Table):
         self._table = self._own = table  # type: ignore[assignment]
         self.mark, self.version, self.key = None, table.version(), (table.table_uri, 0, table.version())
-        self._answers, self._num_bytes = {}, 0
+        self._answers, self._num_bytes, self.commit = {}, 0, table.commit
         self.is_large = table.name in OF_DATA or table.name.startswith("gold.") and table.name not in OF_GOLD
 
     @property
@@ -222,9 +223,9 @@ def newest(place: str) -> Snapshot | None:
         return last
     try:
         table = Table(place)
-        found = last if last and last.version == table.version() else Snapshot(table)
+        found = last if last and last.commit == table.commit else Snapshot(table)
     except AnalysisException as error:
-        if NO_TABLE not in str(error) and "DELTA_MISSING_DELTA_TABLE" not in str(error):
+        if not re.search(NO_TABLE, str(error)):
             raise
         found = None
     with _lock:
@@ -281,7 +282,7 @@ def forget(statement: str) -> None:
         with _lock:
             for name in [name for name in _looked if name in plain]:
                 _num_writes[name] += 1
-                _looked[name] = NEVER[0], _looked[name][1]
+                _looked[name] = NEVER
 
 
 engine.after_statement.append(forget)

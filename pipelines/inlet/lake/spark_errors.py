@@ -15,7 +15,7 @@ GOES_ON = "Run again when it does; what was done before stays done"
 class Cause(NamedTuple):
     pattern: str  # of what Spark says
     kind: type[InletError]
-    message: str  # {}: the address of the server, or of the cluster
+    message: str  # {0}: the address of the server, or of the cluster; {1}: what Spark says
     remedy: str
 
 
@@ -31,6 +31,12 @@ OF_SERVER = (
         EnvironmentLacks,
         "The Spark Connect server at {} refused the token",
         f"Put a valid one into {REMOTE}: sc://HOST:PORT/;token=...",
+    ),
+    Cause(
+        "INSUFFICIENT_PERMISSIONS|PERMISSION_DENIED",
+        EnvironmentLacks,
+        "The catalog refused: {1}",
+        "Grant what it names to who runs this",
     ),
     SILENT,
 )
@@ -61,12 +67,12 @@ def worded(error: BaseException) -> InletError | None:
     something; None where it does not."""
     for cause in OF_SERVER if is_connected() else OF_CLUSTER if is_apart() else ():
         if re.search(cause.pattern, str(error)):
-            return caused(cause)
+            return caused(cause, str(error).strip().splitlines()[0])
     return store_errors.worded(error)
 
 
-def caused(cause: Cause) -> InletError:
-    """The error that a cause means here."""
+def caused(cause: Cause, text: str = "") -> InletError:
+    """The error that a cause means here. In: what Spark says."""
     address = os.environ.get(REMOTE) or ("Databricks" if is_platform() else master())
     at = re.sub(r"^([a-z]+://)(?:[^@/;]*@)?([^/;]*).*", r"\1\2", address)  # without a user and a token
-    return cause.kind(cause.message.format(at), cause.remedy)
+    return cause.kind(cause.message.format(at, text), cause.remedy)
