@@ -80,10 +80,6 @@ def catalog() -> str:
     return _layout.catalog
 
 
-def prefix() -> str:
-    return _layout.prefix
-
-
 def of(name: str) -> str:
     """What a schema, or a table of one, is called. In: as Inlet says it, `gold` or `gold.applied`.
 

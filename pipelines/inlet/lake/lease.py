@@ -63,7 +63,7 @@ class Lease:
         self.owner = f"process {os.getpid()} on {socket.gethostname()}"
         self.number = -1  # of the commit that took it
         self.is_lost = self.is_taken_over = False
-        self._ended, self._renewed_at = threading.Event(), 0.0
+        self._ended, self._losing, self._renewed_at = threading.Event(), threading.Lock(), 0.0
         self._threads = [
             threading.Thread(target=call, name="inlet-lease", daemon=True) for call in (self._renew, self._end)
         ]
@@ -147,8 +147,10 @@ class Lease:
         return _now() - self._renewed_at > (SECONDS - MARGIN_SECONDS) * self._kept.TIMES
 
     def _lose(self) -> None:
-        self.is_lost = True
-        self.on_loss()
+        with self._losing:
+            was_lost, self.is_lost = self.is_lost, True
+        if not was_lost:
+            self.on_loss()
 
     def _commit(self, seconds: float) -> bool:
         """Say that it is held from now on. Out: False where another machine has written it."""

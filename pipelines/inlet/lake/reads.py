@@ -20,7 +20,7 @@ def newest(lakehouse: str, table: str) -> snapshots.Snapshot | None:
     return managed.newest(place) if storage.is_managed(place) else snapshots.newest(place)
 
 
-def _existing(lakehouse: str, table: str) -> snapshots.Snapshot:
+def existing(lakehouse: str, table: str) -> snapshots.Snapshot:
     """The newest version of a table that exists."""
     import deltalake
 
@@ -82,7 +82,7 @@ def lacking(lakehouse: str, table: str, other: str, columns: list[str]) -> list[
 def ask(lakehouse: str, query: str, **tables: str) -> list[dict]:
     """The rows of a query without Spark, asked once of the newest versions of its tables. In: the tables, which exist,
     by their names in it."""
-    by_name = {name: _existing(lakehouse, table) for name, table in tables.items()}
+    by_name = {name: existing(lakehouse, table) for name, table in tables.items()}
     found = managed.query(query, by_name) if storage.is_managed(lakehouse) else snapshots.query(query, by_name)
     return snapshots.rows_of(found)
 
@@ -184,7 +184,7 @@ def _columns(fields: list[dict], path: str = ""):
 
 def version(lakehouse: str, table: str) -> int:
     """The newest Delta version of a table."""
-    return _existing(lakehouse, table).version
+    return existing(lakehouse, table).version
 
 
 def transaction_version(lakehouse: str, table: str, app_id: str) -> int:

@@ -165,15 +165,6 @@ def newest(place: str) -> Snapshot | None:
         return snapshot
 
 
-def existing(place: str) -> Snapshot:
-    """The newest version of a table that exists. In: its path or address."""
-    import deltalake
-
-    if (snapshot := newest(place)) is None:
-        raise deltalake.exceptions.TableNotFoundError(place)
-    return snapshot
-
-
 def _is_newest(place: str, last: Snapshot) -> bool:
     """Delta removes old commits up to a checkpoint and in any order, so the file of the version that was read may
     outlive those that followed it."""

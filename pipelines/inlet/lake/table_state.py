@@ -48,7 +48,7 @@ class Kept(NamedTuple):
 
 def read(lakehouse: str, table: str, kept: Kept, hours: float, now: float) -> State:
     """The state of a table. In: what of it is kept; how long a file is kept after a newer version came without it."""
-    snapshot = snapshots.existing(reads.table_path(lakehouse, table))
+    snapshot = reads.existing(lakehouse, table)
     log, properties = DeltaLog(reads.table_path(lakehouse, table)), snapshot.table.metadata().configuration
     files = snapshots.as_arrow(snapshot.table.get_add_actions(flatten=True))
     features = {*(snapshot.table.protocol().writer_features or ())}
@@ -78,7 +78,7 @@ def read(lakehouse: str, table: str, kept: Kept, hours: float, now: float) -> St
 
 def read_sizes(lakehouse: str, table: str, num_due: int) -> State:
     """The part of a table's state that its newest version tells. In: how many small files are due."""
-    snapshot = snapshots.existing(reads.table_path(lakehouse, table))
+    snapshot = reads.existing(lakehouse, table)
     sizes = snapshots.as_arrow(snapshot.table.get_add_actions(flatten=True)).column("size_bytes").to_pylist()
     is_due = sum(size < SMALL_FILE for size in sizes) >= num_due
     return State(
